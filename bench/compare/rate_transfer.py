@@ -2,6 +2,7 @@
 
     python bench/compare/rate_transfer.py --text some.txt
     python bench/compare/rate_transfer.py --text some.txt --seeds 3 --steps 300
+    python bench/compare/rate_transfer.py --text some.txt --seeds 3 --steps 300 --bf16-gradients
 
 Small language models, all of whose layers have order N, grow by the width of their heads. Recipes:
 
@@ -12,8 +13,12 @@ Small language models, all of whose layers have order N, grow by the width of th
   rate * sqrt(max(1, rows / columns)) at every width, scales `unit`; embedding, output and gains
   by AdamW as in `mup`.
 
-One line of JSON per training has the loss on held-out text in nats per byte; then one per model has
-its best rate, and how many steps of the ladder it lies from that of the smallest model.
+One line of JSON per model and rate has the losses of the seeds on held-out text in nats per byte,
+their mean, and the number of seeds that diverged: whose loss is not finite or above that of even
+odds, ln 256. Then one line per model has its best rate, the losses there, and how many steps of the
+ladder it lies from that of the smallest model.
+
+`--bf16-gradients` rounds every gradient to bfloat16 before it is clipped and used.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from nsimplex.nn import LanguageModel, LanguageModelOptions
 
 HEADS = 2
 BETAS = (0.9, 0.99)
+EVEN_ODDS = math.log(256)  # nats per byte of a model that knows nothing
 
 
 def batch_of(data, size, context, generator):
@@ -81,11 +87,18 @@ def loss_of(arguments, data, held_out, recipe, order, width, rate, seed):
         loss = model.loss(tokens[:, :-1], tokens[:, 1:])
         model.zero_grad()
         loss.backward()
+        if arguments.bf16_gradients:
+            for weight in model.parameters():
+                weight.grad = weight.grad.bfloat16().float()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer in optimizers:
             optimizer.step()
     with torch.no_grad():
         return model.loss(held_out[:, :-1], held_out[:, 1:]).item()
+
+
+def shown(loss):
+    return round(loss, 4) if math.isfinite(loss) else None  # JSON has no NaN
 
 
 def main() -> None:
@@ -105,6 +118,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--bf16-gradients", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     text = bytearray(Path(arguments.text).read_bytes())
@@ -116,7 +130,7 @@ def main() -> None:
         for order in arguments.orders:
             for width in arguments.widths:
                 cell = {"recipe": recipe, "order": order, "width": width}
-                means = []
+                means, runs = [], []
                 for rate in arguments.rates:
                     losses = [
                         loss_of(arguments, data[:cut], held_out, **cell, rate=rate, seed=seed)
@@ -124,10 +138,14 @@ def main() -> None:
                     ]
                     mean = sum(losses) / len(losses)
                     means.append(mean if math.isfinite(mean) else math.inf)
-                    print(json.dumps(cell | {"rate": rate, "loss": round(mean, 4)}), flush=True)
+                    runs.append([shown(loss) for loss in losses])
+                    diverged = sum(not loss <= EVEN_ODDS for loss in losses)
+                    line = {"rate": rate, "loss": shown(mean), "losses": runs[-1]}
+                    print(json.dumps(cell | line | {"diverged": diverged}), flush=True)
                 place = means.index(min(means))
                 smallest = best.setdefault((recipe, order), place)
-                found = {"best_rate": arguments.rates[place], "best_loss": round(means[place], 4)}
+                found = {"best_rate": arguments.rates[place], "best_loss": shown(means[place])}
+                found |= {"best_losses": runs[place]}
                 print(json.dumps(cell | found | {"moved": place - smallest}), flush=True)
 
 

@@ -30,6 +30,7 @@ from torch.nn import functional
 from .. import analysis
 from .._printable import exit_code
 from ..nn import SimplicialAttention
+from .pays.summary import shown
 
 __all__ = ["Settings", "attack", "distances", "draw", "main", "measure", "table", "train"]
 
@@ -43,7 +44,7 @@ class Settings:
 
     orders: tuple[int, ...] = (1, 2)
     radii: tuple[float, ...] = (4.0, 1.0, 0.25, 0.0625)
-    seeds: int = 2
+    seeds: int = 3
     steps: int = 4000  #: at most; training ends when 2048 validation sequences reach ``level``
     level: float = 0.995
     batch: int = 128
@@ -195,7 +196,8 @@ def _rank_correlation(first: list[float], second: list[float]) -> float:
 
 
 def table(lines: Iterable[dict[str, Any]]) -> str:
-    """The results as a table of Markdown, means over seeds, and the rank correlations."""
+    """The results as a table of Markdown, and the rank correlations. Values are means over seeds;
+    the distance has its 95 % interval by Student's t."""
     runs = [line for line in lines if line.get("kind") == "run"]
     groups: dict[tuple[int, float], list[dict[str, Any]]] = {}
     for run in runs:
@@ -219,7 +221,7 @@ def table(lines: Iterable[dict[str, Any]]) -> str:
         cells.append(f"{mean(rows, lambda r: r['accuracy']):.3f}")
         for name in ("layer_bound", "layer_jacobian", "network_jacobian", "margin", "certified"):
             cells.append(f"{mean(rows, lambda r, name=name: r[name]):.3g}")
-        cells.append(f"{mean(rows, lambda r: r['distance']):.3f}")
+        cells.append(shown([row["distance"] for row in rows]))
         for part in ("0.1", "0.2"):
             cells.append(f"{mean(rows, lambda r, part=part: r['robust'][part]):.3f}")
         text.append("| " + " | ".join(cells) + " |")
@@ -255,6 +257,9 @@ def _read(path: str) -> list[dict[str, Any]]:
 def _run(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="nsimplex.lab.adversarial")
     parser.add_argument("--out", default="adversarial.jsonl", help="file of results, continued")
+    parser.add_argument(
+        "--seeds", type=int, default=Settings.seeds, help="number of seeds, counted up from 1 [3]"
+    )
     parser.add_argument("--quick", action="store_true", help="100 steps, one seed, 16 sequences")
     parser.add_argument("--table", action="store_true", help="print the table of --out and stop")
     given = parser.parse_args(arguments)
@@ -264,7 +269,9 @@ def _run(arguments: list[str]) -> None:
             raise ValueError(f"--out: expected results, found none in {given.out}")
         print(table(lines))
         return
-    settings = Settings()
+    if given.seeds < 1:
+        raise ValueError(f"--seeds: expected at least 1, got {given.seeds}")
+    settings = Settings(seeds=given.seeds)
     if given.quick:
         settings = Settings(steps=100, seeds=1, attacked=16, attack_steps=5, radii=(2.0,))
     torch.set_num_threads(1)
