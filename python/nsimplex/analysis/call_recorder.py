@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from .._arguments import describe
 from .attention_calls import AttentionCall
+from .listed_calls import ListedCall
 from .torch_calls import four_axes, multi_head_call, scaled_dot_product_call
 
 #: Arguments that hold the keys of earlier tokens; a call that is repeated goes without them.
@@ -40,6 +41,7 @@ class RecordedCall:
     before: Tensor | None = None  #: tokens [B, T, C]
     after: Tensor | None = None
     block_after: Tensor | None = None
+    listed: ListedCall | None = None  #: instead of ``call`` if the tuples were chosen
 
     def again(self, tokens: Tensor) -> Tensor:
         """The module's output for other tokens in the place of the recorded ones."""
@@ -177,9 +179,16 @@ class CallRecorder(TorchFunctionMode):
         if name.startswith("attention"):
             self._add(AttentionCall(query, list(keys), list(values), dict(kwargs)))
         else:
-            self._add(None, len(keys), query.size(1))
+            listed = _listed(args, kwargs) if name == "sparse_attention" else None
+            self._add(None, len(keys), query.size(1), listed)
 
-    def _add(self, call: AttentionCall | None, order: int = 1, heads: int = 1) -> None:
+    def _add(
+        self,
+        call: AttentionCall | None,
+        order: int = 1,
+        heads: int = 1,
+        listed: ListedCall | None = None,
+    ) -> None:
         if call is not None:
             order, heads = call.order, call.query.size(1)
         owner = next(
@@ -200,6 +209,7 @@ class CallRecorder(TorchFunctionMode):
             self._names[inner[-1]] if inner else None,
             args,
             kwargs,
+            listed=listed,
         )
         tokens = record.tokens_given()
         record.before = None if tokens is None else record.tokens_of(tokens).detach()
@@ -253,6 +263,12 @@ class CallRecorder(TorchFunctionMode):
         query, key = product.query, product.key
         if not (query.dim() == key.dim() == value.dim() == logits.dim() >= 3):
             return
+        if query.is_complex() or key.is_complex():  # the real part of their product
+            if logits.is_complex():
+                return
+            query, key = (torch.view_as_real(x + 0j).unbind(-1) for x in (query, key))
+            query = torch.cat([query[0], -query[1]], -1)
+            key = torch.cat(key, -1)
         heads = self._heads(query)
         query, key, value, logits = (
             four_axes(x.detach(), heads) for x in (query, key, value, logits)
@@ -285,6 +301,13 @@ class CallRecorder(TorchFunctionMode):
                 if isinstance(heads, int) and heads > 0 and query.size(0) % heads == 0:
                     return heads
         return 1
+
+
+def _listed(args: tuple, kwargs: dict[str, Any]) -> ListedCall:
+    query, keys, _, indices = args[:4]
+    offsets = args[4] if len(args) > 4 else kwargs.get("offsets")
+    options = {name: kwargs[name] for name in ("form", "logit_scale") if name in kwargs}
+    return ListedCall(query, list(keys), indices, offsets, kwargs.get("pattern", "list"), options)
 
 
 def _operands(name: str, args: tuple) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

@@ -18,6 +18,7 @@ from .._printable import printable
 from .._whole_file import whole_file
 from ..analysis.attention_calls import AttentionCall
 from ..analysis.call_recorder import run_recorded
+from ..analysis.listed_calls import ListedCall
 from ..analysis.model_report import spaced
 from ..attention import attention
 from ..graph import edge_curvatures, tuple_batch
@@ -206,8 +207,8 @@ def views(
 ) -> list[TupleView]:
     """What every attention layer of a model attends to in the first entry of a batch.
 
-    Layers are found as by :func:`nsimplex.analysis.report`. Layers of chosen tuples, of one softmax
-    per face and with ``augment`` are left out.
+    Layers are found as by :func:`nsimplex.analysis.report`, and layers of chosen tuples are shown
+    too. Layers of one softmax per face and with ``augment`` are left out.
 
     Args:
         model, batch: as in :func:`nsimplex.analysis.report`.
@@ -219,7 +220,8 @@ def views(
     Raises:
         ValueError: the model calls no attention that can be shown, or what :func:`view` refuses.
 
-    Complexity: one forward pass of the model, and :func:`view` per layer.
+    Complexity: one forward pass of the model, and :func:`view` per layer. A layer of chosen tuples
+        takes a mask of T^N numbers for each of 32 queries at a time, and computes as a dense one.
 
     Example:
         >>> layer = nsimplex.nn.SimplicialAttention(8, heads=2, causal=True)
@@ -230,20 +232,19 @@ def views(
         raise ValueError(f"[views] count: expected 1 or more, got {count}")
     if not isinstance(model, nn.Module):
         raise TypeError(f"[views] model: expected a torch.nn.Module, got {describe(model)}")
-    calls = run_recorded(model, batch, "views").calls
-    made = [
-        _view_of(each.call.entry(0), each.name, labels, queries, count, "views")
-        for each in calls
-        if each.call is not None and not each.call.options.get("augment")
-    ]
+    made = []
+    for each in run_recorded(model, batch, "views").calls:
+        call = each.call or each.listed
+        if call is not None and not call.options.get("augment"):
+            made.append(_view_of(call.entry(0), each.name, labels, queries, count, "views"))
     if not made:
-        raise ValueError("[views] model: expected dense attention without augment, found none")
+        raise ValueError("[views] model: expected attention without augment and faces, found none")
     return made
 
 
 @torch.no_grad()
 def _view_of(
-    call: AttentionCall,
+    call: AttentionCall | ListedCall,
     name: str,
     labels: Sequence[str] | None,
     queries: Sequence[int] | None,
