@@ -197,6 +197,48 @@ NSIMPLEX_API MaskExtent mask_extent(const TupleBatch& masks);
 /// and -1 if i never depends on j. O(n (n + pairs)) time, O(n^2) memory.
 NSIMPLEX_API at::Tensor mask_distances(const TupleBatch& masks);
 
+/// A query of attention with product form, softmax and `tuples` admissible tuples. Its logits are
+/// scale <x_i W_K^(0), x_j1 W_K^(1), .., x_jN W_K^(N)>.
+struct WeightSetting {
+  int64_t order = 1;    ///< N
+  int64_t tuples = 1;   ///< n, the number of admissible tuples of the query
+  double radius = 1;    ///< R: largest norm of a token
+  double key_norm = 1;  ///< K: largest spectral norm of W_K^(m), m = 0..N; m = 0 is the query's
+  double scale = 1;     ///< of the logits
+};
+
+struct WeightBounds {
+  double logit = 0;  ///< L, of the magnitude of every logit
+  double lower = 0;  ///< of every weight of an admissible tuple
+  double upper = 0;
+};
+
+/// Bounds of the entries of the attention weights:
+///
+///     L = scale (K R)^(N+1),   1 / (1 + (n - 1) e^(2L)) <= weight <= 1 / (1 + (n - 1) e^(-2L))
+///
+/// No bounds that depend on n and L alone are closer. With the largest n of all queries and the
+/// largest norms of all layers, the lower one serves as the epsilon with which the proof of Theorem
+/// 3.4 begins: no admissible weight is smaller. For queries and keys of your own, R is their
+/// largest norm and K = 1. Errors: c10::ValueError for an order or number of tuples below 1, and
+/// for numbers that are negative or not finite.
+///
+/// Source: "How Smoothing is N-simplicial Attention?", appendix B, with its C^2 as L.
+NSIMPLEX_API WeightBounds weight_bounds(const WeightSetting& setting);
+
+/// The influence of every token of x [B, T, C] on some tokens of function(x) [B, T', C']: the
+/// Frobenius norm of d function(x)_bi / d x_bj, [B, rows, T] in the dtype of x. Entry b of the
+/// output must depend on entry b of x alone. rows: indices of output tokens, rising; without it all
+/// of them. mask_distances() has the number of layers that information needs.
+///
+/// Complexity: one forward pass, and one backward pass for each row and output channel. Errors:
+/// c10::ValueError if x or the output is not [B, .., C], or for an index out of range. Source: "How
+/// Smoothing is N-simplicial Attention?", section 3.1; Topping et al., "Understanding
+/// over-squashing and bottlenecks on graphs via curvature".
+NSIMPLEX_API at::Tensor token_influence(
+    const std::function<at::Tensor(const at::Tensor&)>& function, const at::Tensor& x,
+    const std::optional<std::vector<int64_t>>& rows = std::nullopt);
+
 /// How much a function can change its output: the largest singular value of its Jacobian, at a
 /// point or over a ball of inputs, and the bounds that the literature gives for attention.
 ///

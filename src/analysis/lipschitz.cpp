@@ -1,8 +1,12 @@
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
 
 #include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "analysis/ascent.h"
 #include "analysis/checks.h"
@@ -38,6 +42,45 @@ LipschitzEstimate lipschitz_constant(const TensorFunction& function, const Tenso
   const auto found =
       ascend(problem, {start}, {analysis::random_direction({start}, Norm::frobenius)}, options);
   return {found.value, found.inputs[0], found.directions[0][0]};
+}
+
+Tensor token_influence(const std::function<Tensor(const Tensor&)>& function, const Tensor& x,
+                       const std::optional<std::vector<int64_t>>& rows) {
+  const std::string at = "[token_influence] ";
+  TORCH_CHECK_VALUE(x.dim() == 3 && at::isFloatingType(x.scalar_type()), at,
+                    "x: expected floating [B, T, C], got ", x.scalar_type(), " ", x.sizes());
+  const at::AutoGradMode enabled(true);
+  const Tensor given = x.detach().requires_grad_();
+  const Tensor out = function(given);
+  TORCH_CHECK_VALUE(out.dim() == 3 && out.size(0) == x.size(0), at,
+                    "function: expected an output [", x.size(0), ", T, C], got ", out.sizes());
+  std::vector<int64_t> chosen(static_cast<size_t>(out.size(1)));
+  std::iota(chosen.begin(), chosen.end(), 0);
+  if (rows) {
+    int64_t last = -1;
+    for (const int64_t row : *rows) {
+      TORCH_CHECK_VALUE(row > last && row < out.size(1), at,
+                        "rows: expected rising indices from 0 to ", out.size(1) - 1, ", got ", row,
+                        " after ", last);
+      last = row;
+    }
+    chosen = *rows;
+  }
+  Tensor squares = at::zeros({x.size(0), static_cast<int64_t>(chosen.size()), x.size(1)},
+                             x.options().requires_grad(false));
+  if (!out.requires_grad()) return squares;
+  for (size_t place = 0; place < chosen.size(); ++place) {
+    for (int64_t channel = 0; channel < out.size(2); ++channel) {
+      const Tensor one = out.select(1, chosen[place]).select(1, channel).sum();
+      const Tensor slope =
+          torch::autograd::grad({one}, {given}, /*grad_outputs=*/{}, /*retain_graph=*/true,
+                                /*create_graph=*/false, /*allow_unused=*/true)[0];
+      if (slope.defined()) {
+        squares.select(1, static_cast<int64_t>(place)) += slope.square().sum(-1);
+      }
+    }
+  }
+  return squares.sqrt();
 }
 
 double lipschitz_bound(const AttentionSize& size, LipschitzForm form) {

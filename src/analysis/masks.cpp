@@ -4,6 +4,9 @@
 #include <nsimplex/analysis.h>
 #include <torch/library.h>
 
+#include <cmath>
+#include <string>
+
 #include "analysis/mask_hypergraph.h"
 #include "graph/graph_view.h"
 #include "support/parallel.h"
@@ -58,7 +61,35 @@ Tensor mask_distances(const TupleBatch& masks) {
   return distances;
 }
 
+WeightBounds weight_bounds(const WeightSetting& setting) {
+  const std::string at = "[weight_bounds] ";
+  const auto at_least_one = [&](const char* name, int64_t value) {
+    TORCH_CHECK_VALUE(value >= 1, at, name, ": expected at least 1, got ", value);
+  };
+  const auto finite = [&](const char* name, double value) {
+    TORCH_CHECK_VALUE(value >= 0 && std::isfinite(value), at, name,
+                      ": expected a finite number of at least 0, got ", value);
+  };
+  at_least_one("order", setting.order);
+  at_least_one("tuples", setting.tuples);
+  finite("radius", setting.radius);
+  finite("key_norm", setting.key_norm);
+  finite("scale", setting.scale);
+  const double logit = setting.scale * std::pow(setting.key_norm * setting.radius,
+                                                static_cast<double>(setting.order) + 1);
+  if (setting.tuples == 1) return {logit, 1, 1};
+  const auto others = static_cast<double>(setting.tuples - 1);
+  return {logit, 1 / (1 + others * std::exp(2 * logit)), 1 / (1 + others * std::exp(-2 * logit))};
+}
+
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def(
+      "weight_bounds(int order, int tuples, float radius, float key_norm, float scale) -> (float, "
+      "float, float)",
+      [](int64_t order, int64_t tuples, double radius, double key_norm, double scale) {
+        const WeightBounds found = weight_bounds({order, tuples, radius, key_norm, scale});
+        return std::tuple(found.logit, found.lower, found.upper);
+      });
   m.def(
       "mask_extent(Tensor tuples, Tensor tuple_offsets, Tensor node_offsets, str symmetry) -> "
       "(Tensor, Tensor, Tensor, Tensor, Tensor)",

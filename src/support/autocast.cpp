@@ -88,6 +88,7 @@ constexpr const char* kAsGiven[] = {
     "graph_concatenate",
     "graph_delaunay",
     "graph_derived_features",
+    "graph_edge_curvatures",
     "graph_edges",
     "graph_label_cliques",
     "graph_laplacian",

@@ -192,6 +192,50 @@ TEST_F(Lipschitz, LayersAndTheBlocksOfAModel) {
   EXPECT_NEAR(jacobian_norm(blocks, x, {.steps = 400}).value.item<double>(), whole, kTight * whole);
 }
 
+TEST_F(Lipschitz, WeightsStayWithinTheBoundsOfTheirEntries) {
+  const auto of_length = [](const Tensor& x, double length) {
+    return length * x / x.norm(2, -1, /*keepdim=*/true);
+  };
+  for (int64_t order = 1; order <= 3; ++order) {
+    for (const double radius : {0.1, 0.5, 1.5}) {
+      Tensor logits = of_length(normal({1, 2}), radius);
+      for (int64_t axis = 0; axis < order; ++axis) {
+        logits = (logits.unsqueeze(1) * of_length(normal({1, 5, 2}), radius)).flatten(0, 1);
+      }
+      const Tensor weights = (0.7 * logits.sum(-1)).softmax(0);
+      const WeightBounds found = weight_bounds({order, weights.numel(), radius, 1, 0.7});
+      EXPECT_LE(found.lower, weights.min().item<double>()) << order << radius;
+      EXPECT_GE(found.upper, weights.max().item<double>()) << order << radius;
+      EXPECT_NEAR(found.logit, 0.7 * std::pow(radius, order + 1), 1e-12);
+    }
+  }
+  // One logit of -L among logits of L, and the other way round.
+  const WeightBounds closest = weight_bounds({1, 4, 1, 1.2, 0.5});
+  const Tensor logits = closest.logit * at::tensor({-1.0, 1.0, 1.0, 1.0}, at::kDouble);
+  EXPECT_NEAR(logits.softmax(0)[0].item<double>(), closest.lower, 1e-14);
+  EXPECT_NEAR((-logits).softmax(0)[0].item<double>(), closest.upper, 1e-14);
+  EXPECT_EQ(weight_bounds({.tuples = 1, .radius = 1e300}).lower, 1);
+  EXPECT_EQ(weight_bounds({.tuples = 2, .radius = 1e3}).lower, 0);
+  EXPECT_THROW(weight_bounds({.order = 0}), c10::ValueError);
+  EXPECT_THROW(weight_bounds({.tuples = 0}), c10::ValueError);
+  EXPECT_THROW(weight_bounds({.scale = std::nan("")}), c10::ValueError);
+}
+
+TEST_F(Lipschitz, InfluenceIsTheNormOfTheDerivativeBetweenTokens) {
+  const Tensor x = normal({2, 3, 4});
+  const auto sums = [](const Tensor& own) { return own.cumsum(1); };
+  const Tensor expected = 2 * at::ones({3, 3}, at::kDouble).tril();
+  EXPECT_TRUE(at::allclose(token_influence(sums, x).to(at::kDouble), expected.expand({2, 3, 3})));
+  const std::vector<int64_t> second = {1};
+  EXPECT_TRUE(token_influence(sums, x, second).equal(token_influence(sums, x).slice(1, 1, 2)));
+  const auto constant = [](const Tensor& own) { return at::ones_like(own); };
+  EXPECT_EQ(token_influence(constant, x).sum().item<double>(), 0);
+  EXPECT_THROW(token_influence(sums, x[0]), c10::ValueError);
+  EXPECT_THROW(token_influence([](const Tensor& own) { return own.sum(); }, x), c10::ValueError);
+  EXPECT_THROW(token_influence(sums, x, std::vector<int64_t>{1, 1}), c10::ValueError);
+  EXPECT_THROW(token_influence(sums, x, std::vector<int64_t>{3}), c10::ValueError);
+}
+
 TEST_F(Lipschitz, ErrorsNameTheArgument) {
   const TensorFunction same = [](const Tensors& x) { return x[0] * 1; };
   EXPECT_THAT(input_error_of([&] { jacobian_norm(same, at::ones({3})); }),

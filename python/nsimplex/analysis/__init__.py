@@ -11,7 +11,7 @@ from .lipschitz import (
     lipschitz_constant,
     pair_lipschitz_bound,
 )
-from .masks import MaskExtent, mask_distances, mask_extent
+from .masks import MaskExtent, WeightBounds, mask_distances, mask_extent, weight_bounds
 from .model_report import LayerReport, ModelReport, report
 from .sensitivity import (
     SensitivityEstimate,
@@ -53,6 +53,7 @@ __all__ = [
     "SensitivityEstimate",
     "SmoothingMonitor",
     "TrainingMonitor",
+    "WeightBounds",
     "attention_flow",
     "collapse_bound",
     "composite_norm",
@@ -76,4 +77,5 @@ __all__ = [
     "sharpness",
     "sharpness_bounds",
     "token_influence",
+    "weight_bounds",
 ]

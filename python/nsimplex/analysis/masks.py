@@ -16,7 +16,7 @@ from .._arguments import checked
 from .._library import operators
 from ..graph import TupleBatch
 
-__all__ = ["MaskExtent", "mask_distances", "mask_extent"]
+__all__ = ["MaskExtent", "WeightBounds", "mask_distances", "mask_extent", "weight_bounds"]
 
 
 class MaskExtent(NamedTuple):
@@ -50,3 +50,47 @@ def mask_distances(masks: TupleBatch) -> Tensor:
     """Number of layers until node i depends on node j: int64 [n, n] at [j, i], 0 for j itself, -1
     for never."""
     return operators.mask_distances(*masks._parts())
+
+
+class WeightBounds(NamedTuple):
+    """Bounds of the logits and of the attention weights of one query."""
+
+    logit: float  #: L, of the magnitude of every logit
+    lower: float  #: of every weight of an admissible tuple
+    upper: float
+
+
+@checked
+def weight_bounds(
+    order: int, tuples: int, radius: float, key_norm: float, scale: float
+) -> WeightBounds:
+    r"""Bounds of the entries of the attention weights, for product form and softmax:
+
+    .. math::
+        L = \mathrm{scale}\, (K R)^{N+1}, \qquad
+        \frac{1}{1 + (n - 1) e^{2L}} \le \mathrm{weight} \le \frac{1}{1 + (n - 1) e^{-2L}}
+
+    No bounds that depend on n and L alone are closer. With the largest n of all queries and the
+    largest norms of all layers, ``lower`` serves as the epsilon with which the proof of Theorem 3.4
+    begins: no admissible weight is smaller.
+
+    Args:
+        order: N.
+        tuples: n, the number of admissible tuples of the query.
+        radius: R, the largest norm of a token. For queries and keys of your own it is their largest
+            norm, and ``key_norm`` is 1.
+        key_norm: K, the largest spectral norm of W_K^(m), m = 0 .. N; m = 0 is the query's.
+        scale: of the logits, for example ``head_dim ** -0.5``.
+
+    Raises:
+        ValueError: an order or number of tuples below 1, or a negative or infinite number.
+
+    Complexity: O(1).
+
+    Source: "How Smoothing is N-simplicial Attention?", appendix B, with its C^2 as L.
+
+    Example:
+        >>> weight_bounds(1, 3, 0.0, 1.0, 1.0).upper
+        0.3333333333333333
+    """
+    return WeightBounds(*operators.weight_bounds(order, tuples, radius, key_norm, scale))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._library import operators
 from .batches import TupleBatch
-from .graph_structure import adjacency
 
 __all__ = ["EdgeCurvatures", "edge_curvatures"]
 
@@ -56,29 +54,4 @@ def edge_curvatures(batch: TupleBatch) -> EdgeCurvatures:
         >>> edge_curvatures(path).plain
         tensor([1., 1.], dtype=torch.float64)
     """
-    if batch.order != 2:
-        raise ValueError(f"[edge_curvatures] batch: expected pairs, got tuples of {batch.order}")
-    offsets, flat = (x.tolist() for x in adjacency(batch))
-    near = [set(flat[a:b]) for a, b in pairwise(offsets)]
-    values = torch.full((3, len(batch)), torch.nan, dtype=torch.float64)
-    for row, (u, v) in enumerate(batch.tuples.tolist()):
-        if u != v:
-            values[:, row] = torch.tensor(_curvatures(near, u, v), dtype=torch.float64)
-    return EdgeCurvatures(*values.unbind())
-
-
-def _curvatures(near: list[set[int]], u: int, v: int) -> tuple[float, float, float]:
-    small, large = sorted((len(near[u]), len(near[v])))
-    plain = 4.0 - small - large
-    triangles = len(near[u] & near[v])
-    if small == 1:
-        return plain, plain + 3 * triangles, 0.0
-    balanced = 2 / small + 2 / large - 2 + 2 * triangles / large + triangles / small
-    closed = [
-        len((near[k] & near[b]) - near[a] - {a})
-        for a, b in ((u, v), (v, u))
-        for k in near[a] - near[b] - {b}
-    ]
-    if most := max(closed, default=0):
-        balanced += sum(count > 0 for count in closed) / (most * large)
-    return plain, plain + 3 * triangles, balanced
+    return EdgeCurvatures(*operators.graph_edge_curvatures(*batch._parts()))

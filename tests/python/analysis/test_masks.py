@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+import nsimplex
 from nsimplex import analysis, graph
 
 
@@ -79,3 +80,46 @@ def test_refuses_what_is_no_mask():
     points = graph.tuple_batch(torch.zeros(1, 1, dtype=torch.int64), nodes=1)
     with pytest.raises(ValueError, match=r"\[mask_extent\] masks: expected tuples of a query"):
         analysis.mask_extent(points)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("radius", [0.2, 0.7, 1.5])
+def test_weights_stay_within_the_bounds_of_their_entries(order, radius):
+    torch.manual_seed(order)
+    x = torch.nn.functional.normalize(torch.randn(1, 1, 6, 4).double(), dim=-1) * radius
+    matrices = torch.randn(order + 1, 4, 4).double()
+    key_norm = float(torch.linalg.matrix_norm(matrices, 2).max())
+    query, *keys = [x @ matrix for matrix in matrices]
+    weights = nsimplex.attention_weights(query, keys, scale=0.5)
+    found = analysis.weight_bounds(order, 6**order, radius, key_norm, 0.5)
+    assert found.logit == pytest.approx(0.5 * (key_norm * radius) ** (order + 1))
+    assert found.lower <= weights.min() and weights.max() <= found.upper
+    masked = nsimplex.attention_weights(query, keys, scale=0.5, causal=True)[0, 0]
+    for i in range(6):
+        own = masked[(i, *[slice(i + 1)] * order)]
+        found = analysis.weight_bounds(order, (i + 1) ** order, radius, key_norm, 0.5)
+        assert found.lower <= own.min() and own.max() <= found.upper
+
+
+def test_bounds_of_weights_are_reached():
+    found = analysis.weight_bounds(1, 4, 1.0, 1.2, 0.5)
+    logits = found.logit * torch.tensor([-1.0, 1, 1, 1], dtype=torch.float64)
+    assert float(logits.softmax(0)[0]) == pytest.approx(found.lower, rel=1e-12)
+    assert float((-logits).softmax(0)[0]) == pytest.approx(found.upper, rel=1e-12)
+    assert analysis.weight_bounds(1, 1, 1e300, 1.0, 1.0)[1:] == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "values, said",
+    [
+        ((0, 1, 1.0, 1.0, 1.0), "order: expected at least 1, got 0"),
+        ((1, 0, 1.0, 1.0, 1.0), "tuples: expected at least 1, got 0"),
+        ((1, 1, -1.0, 1.0, 1.0), "radius: expected a finite number of at least 0, got -1"),
+        ((1, 1, 1.0, math.inf, 1.0), "key_norm: expected a finite number of at least 0, got inf"),
+        ((1, 1, 1.0, 1.0, math.nan), "scale: expected a finite number of at least 0, got nan"),
+    ],
+)
+def test_what_the_bounds_of_weights_refuse(values, said):
+    with pytest.raises(ValueError) as caught:
+        analysis.weight_bounds(*values)
+    assert str(caught.value) == f"[weight_bounds] {said}"

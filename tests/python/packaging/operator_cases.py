@@ -298,6 +298,7 @@ ON_THE_HOST = {
     "graph_concatenate": plain([*parts(PAIRS)[:3]] * 2, "ordered"),
     "graph_delaunay": plain(draw(8, 2).double(), None),
     "graph_derived_features": plain(draw(4, 3), torch.tensor([0, 2, -1, 3])),
+    "graph_edge_curvatures": plain(*parts(UNDIRECTED)),
     "graph_edges": plain(torch.tensor([[0, 1], [1, 2]]), 3, "ordered", True, True),
     "graph_label_cliques": plain(torch.tensor([0, 0, 1]), torch.tensor([0, 3])),
     "graph_laplacian": plain(*parts(UNDIRECTED), 2),
@@ -327,6 +328,7 @@ ON_THE_HOST = {
     "sensitivity_bounds": plain(2, 4, 4, 0.5, 1.0, []),
     "sharpness_bounds": plain(2, 4, 4, 0.5, 1.0, []),
     "topk_tuples": lambda: (weights_of_pairs()[0] + (4,), {"causal": True}),
+    "weight_bounds": plain(2, 9, 0.5, 1.0, 0.5),
 }
 
 #: Computed in autocast's dtype; all others give what they give without autocast.

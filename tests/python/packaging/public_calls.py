@@ -573,6 +573,7 @@ CALLS = {
         dict(form="printed", output_scale=1.0),
     ),
     "analysis.pair_lipschitz_bound": lambda: ([3, 1.0, 1.0, 1.0], {}),
+    "analysis.weight_bounds": lambda: ([2, 9, 0.5, 1.0, 0.5], {}),
     "analysis.mask_extent": lambda: ([_graph().batch], {}),
     "analysis.mask_distances": lambda: ([_graph().batch], {}),
     "viz.heaviest_tuples": lambda: (
