@@ -67,8 +67,8 @@ def _chosen(found: list[TupleView], layer: int | None) -> tuple[int, TupleView]:
     place = max(shown) if layer is None else layer
     if place not in shown:
         raise ValueError(
-            f"--layer: expected one of {', '.join(map(str, shown))}, which attend to all tuples of "
-            f"their windows, got {place}"
+            f"--layer: expected one of {', '.join(map(str, shown))}, whose tuples have weights, "
+            f"got {place}"
         )
     return place, shown[place]
 

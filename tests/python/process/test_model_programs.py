@@ -126,7 +126,7 @@ def test_a_text_of_standard_input_that_is_too_long_ends_in_the_view(executable, 
         ([""], "TEXT: expected at least one token, got none"),
         (["ab", "--query", "2"], "--query: expected 0 to 1, got 2"),
         (["ab", "--head", "2"], "--head: expected 0 to 1, got 2"),
-        (["ab", "--layer", "2"], "--layer: expected one of 0, 1, which attend to all tuples"),
+        (["ab", "--layer", "2"], "--layer: expected one of 0, 1, whose tuples have weights"),
         (["ab", "--count", "0"], "--count"),
     ],
 )

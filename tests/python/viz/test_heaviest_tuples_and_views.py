@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 import nsimplex
 from nsimplex import viz
-from nsimplex.nn import SimplicialAttention, TopK
+from nsimplex.nn import SimplicialAttention
 
 T = 6
 OPTIONS = {
@@ -161,7 +161,7 @@ def test_drawings_are_svg_with_one_shape_per_tuple(order, shape, tmp_path):
 def test_views_of_a_model_and_its_page(tmp_path):
     torch.manual_seed(3)
     layers = [SimplicialAttention(8, 2, order=n, causal=True) for n in (1, 2)]
-    model = torch.nn.Sequential(*layers, SimplicialAttention(8, 2, select=TopK(2)))
+    model = torch.nn.Sequential(*layers, SimplicialAttention(8, 2, augment=True))
     labels = ["</script>", "<img src=x>", "c", "d", "e"]
     made = viz.views(model, torch.randn(1, 5, 8), labels=labels, count=3)
     assert [(each.name, each.order) for each in made] == [("0", 1), ("1", 2)]

@@ -88,7 +88,7 @@ def test_lists_with_a_tuple_twice_and_a_query_without():
     check(made, model, lambda head, i: listed.get(i, []))
 
 
-@pytest.mark.parametrize("select", [TopK(3), Path(3), Union(Window(2), TopK(2))])
+@pytest.mark.parametrize("select", [TopK(3), Path(3), Union([Window(2), TopK(2)])])
 def test_layers_that_choose_their_tuples(select):
     torch.manual_seed(4)
     layer = SimplicialAttention(16, heads=2, order=2, causal=True, select=select)
