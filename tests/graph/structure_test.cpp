@@ -66,7 +66,7 @@ TEST(Structure, CurvaturesOfEdgesAndLoops) {
   EXPECT_TRUE(at::allclose(found.balanced, doubles({1.5, 5.0 / 6, 5.0 / 6, 0, 0, 0})));
   const TupleBatch loop = tuple_batch(numbers({0, 0, 0, 1, 1, 0}).view({-1, 2}), 2);
   const EdgeCurvatures looped = edge_curvatures(loop);
-  EXPECT_TRUE(looped.plain.isnan().equal(at::tensor({true, false, false})));
+  EXPECT_TRUE(looped.plain.isnan().equal(numbers({1, 0, 0}).to(at::kBool)));
   EXPECT_EQ(looped.plain[1].item<double>(), 2);
   EXPECT_EQ(error_of([] { edge_curvatures(complete_tuples(numbers({2}), 3)); }),
             "[edge_curvatures] batch: expected pairs, got tuples of 3");
