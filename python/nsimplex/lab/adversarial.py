@@ -44,7 +44,7 @@ class Settings:
 
     orders: tuple[int, ...] = (1, 2)
     radii: tuple[float, ...] = (4.0, 1.0, 0.25, 0.0625)
-    seeds: int = 3
+    seeds: int = 5
     steps: int = 4000  #: at most; training ends when 2048 validation sequences reach ``level``
     level: float = 0.995
     batch: int = 128
@@ -258,7 +258,7 @@ def _run(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="nsimplex.lab.adversarial")
     parser.add_argument("--out", default="adversarial.jsonl", help="file of results, continued")
     parser.add_argument(
-        "--seeds", type=int, default=Settings.seeds, help="number of seeds, counted up from 1 [3]"
+        "--seeds", type=int, default=Settings.seeds, help="number of seeds, counted up from 1 [5]"
     )
     parser.add_argument("--quick", action="store_true", help="100 steps, one seed, 16 sequences")
     parser.add_argument("--table", action="store_true", help="print the table of --out and stop")
