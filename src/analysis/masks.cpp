@@ -5,9 +5,12 @@
 #include <torch/library.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "analysis/mask_hypergraph.h"
+#include "graph/adjacency.h"
+#include "graph/curvature.h"
 #include "graph/graph_view.h"
 #include "support/parallel.h"
 
@@ -82,7 +85,34 @@ WeightBounds weight_bounds(const WeightSetting& setting) {
   return {logit, 1 / (1 + others * std::exp(2 * logit)), 1 / (1 + others * std::exp(-2 * logit))};
 }
 
+EdgeCurvatures edge_curvatures(const TupleBatch& batch) {
+  TORCH_CHECK_VALUE(batch.order() == 2, "[edge_curvatures] batch: expected pairs, got tuples of ",
+                    batch.order());
+  const CheckedBatch checked(batch, "edge_curvatures");
+  const graph::Adjacency neighbours = graph::adjacency_of(checked.view());
+  const graph::Rows edges = checked.view().tuples;
+  Tensor values = at::empty({3, edges.count}, at::kDouble);
+  for (const graph::Curvature kind : graph::kCurvatures) {
+    std::ranges::copy(graph::edge_curvatures(edges, neighbours, kind),
+                      values.mutable_data_ptr<double>() + static_cast<int64_t>(kind) * edges.count);
+  }
+  const Tensor& tuples = checked.batch().tuples;
+  values.masked_fill_(tuples.select(1, 0) == tuples.select(1, 1),
+                      std::numeric_limits<double>::quiet_NaN());
+  return {values[0], values[1], values[2]};
+}
+
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def(
+      "graph_edge_curvatures(Tensor tuples, Tensor tuple_offsets, Tensor node_offsets, str "
+      "symmetry) -> (Tensor, Tensor, Tensor)",
+      [](const Tensor& tuples, const Tensor& tuple_offsets, const Tensor& node_offsets,
+         std::string_view symmetry) {
+        EdgeCurvatures found =
+            edge_curvatures({tuples, tuple_offsets, node_offsets,
+                             graph::parse_symmetry(symmetry, "edge_curvatures")});
+        return std::tuple(found.plain, found.augmented, found.balanced);
+      });
   m.def(
       "weight_bounds(int order, int tuples, float radius, float key_norm, float scale) -> (float, "
       "float, float)",

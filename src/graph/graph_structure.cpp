@@ -1,14 +1,9 @@
 // Properties of nodes that follow from tuples: tensors around the Torch-free code of this folder.
 
 #include <ATen/ATen.h>
-#include <nsimplex/curvature.h>
 #include <nsimplex/graph.h>
-#include <torch/library.h>
-
-#include <limits>
 
 #include "graph/adjacency.h"
-#include "graph/curvature.h"
 #include "graph/graph_view.h"
 #include "graph/laplacian.h"
 #include "graph/tuple_lists.h"
@@ -86,23 +81,6 @@ LineGraph line_graph(const TupleBatch& batch) {
   return {std::move(edges), std::move(shared)};
 }
 
-EdgeCurvatures edge_curvatures(const TupleBatch& batch) {
-  TORCH_CHECK_VALUE(batch.order() == 2, "[edge_curvatures] batch: expected pairs, got tuples of ",
-                    batch.order());
-  const CheckedBatch checked(batch, "edge_curvatures");
-  const graph::Adjacency neighbours = graph::adjacency_of(checked.view());
-  const graph::Rows edges = checked.view().tuples;
-  Tensor values = at::empty({3, edges.count}, at::kDouble);
-  for (const graph::Curvature kind : graph::kCurvatures) {
-    std::ranges::copy(graph::edge_curvatures(edges, neighbours, kind),
-                      values.mutable_data_ptr<double>() + static_cast<int64_t>(kind) * edges.count);
-  }
-  const Tensor& tuples = checked.batch().tuples;
-  values.masked_fill_(tuples.select(1, 0) == tuples.select(1, 1),
-                      std::numeric_limits<double>::quiet_NaN());
-  return {values[0], values[1], values[2]};
-}
-
 LaplacianEigenvectors laplacian_eigenvectors(const TupleBatch& batch, int64_t count) {
   const CheckedBatch checked(batch, "laplacian_eigenvectors");
   TORCH_CHECK_VALUE(count >= 0, "[laplacian_eigenvectors] count: expected at least 0, got ", count);
@@ -123,19 +101,6 @@ LaplacianEigenvectors laplacian_eigenvectors(const TupleBatch& batch, int64_t co
     }
   });
   return result;
-}
-
-TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def(
-      "graph_edge_curvatures(Tensor tuples, Tensor tuple_offsets, Tensor node_offsets, str "
-      "symmetry) -> (Tensor, Tensor, Tensor)",
-      [](const Tensor& tuples, const Tensor& tuple_offsets, const Tensor& node_offsets,
-         std::string_view symmetry) {
-        EdgeCurvatures found =
-            edge_curvatures({tuples, tuple_offsets, node_offsets,
-                             graph::parse_symmetry(symmetry, "edge_curvatures")});
-        return std::tuple(found.plain, found.augmented, found.balanced);
-      });
 }
 
 }  // namespace nsimplex

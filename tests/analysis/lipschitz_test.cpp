@@ -236,6 +236,21 @@ TEST_F(Lipschitz, InfluenceIsTheNormOfTheDerivativeBetweenTokens) {
   EXPECT_THROW(token_influence(sums, x, std::vector<int64_t>{3}), c10::ValueError);
 }
 
+TEST_F(Lipschitz, CurvaturesOfEdgesAndLoops) {
+  const Tensor edges = at::tensor({0, 1, 0, 2, 1, 2, 2, 3, 4, 5, 5, 6}, at::kLong).view({-1, 2});
+  const TupleBatch graph = tuple_batch(edges, 7, Symmetry::undirected);
+  const EdgeCurvatures found = edge_curvatures(graph);
+  const auto doubles = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
+  EXPECT_TRUE(found.plain.equal(doubles({0, -1, -1, 0, 1, 1})));
+  EXPECT_TRUE(found.augmented.equal(doubles({3, 2, 2, 0, 1, 1})));
+  EXPECT_TRUE(at::allclose(found.balanced, doubles({1.5, 5.0 / 6, 5.0 / 6, 0, 0, 0})));
+  const TupleBatch loop = tuple_batch(at::tensor({0, 0, 0, 1, 1, 0}, at::kLong).view({-1, 2}), 2);
+  const EdgeCurvatures looped = edge_curvatures(loop);
+  EXPECT_TRUE(looped.plain.isnan().equal(at::arange(3) == 0));
+  EXPECT_EQ(looped.plain[1].item<double>(), 2);
+  EXPECT_THROW(edge_curvatures(complete_tuples(at::full({1}, 2, at::kLong), 3)), c10::ValueError);
+}
+
 TEST_F(Lipschitz, ErrorsNameTheArgument) {
   const TensorFunction same = [](const Tensors& x) { return x[0] * 1; };
   EXPECT_THAT(input_error_of([&] { jacobian_norm(same, at::ones({3})); }),

@@ -1,6 +1,5 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <nsimplex/curvature.h>
 #include <nsimplex/graph.h>
 
 #include "error_of.h"
@@ -56,20 +55,6 @@ TEST(Structure, CliquesOfComponentsAndOfLabels) {
   EXPECT_TRUE(parts.tuple_offsets.equal(numbers({0, 3, 3})));
   EXPECT_EQ(error_of([] { label_cliques(numbers({1, 2}), numbers({0, 3})); }),
             "[label_cliques] node_offsets: expected the number of nodes, 2, last, got 3");
-}
-
-TEST(Structure, CurvaturesOfEdgesAndLoops) {
-  const EdgeCurvatures found = edge_curvatures(triangle_and_chain());
-  const auto doubles = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
-  EXPECT_TRUE(found.plain.equal(doubles({0, -1, -1, 0, 1, 1})));
-  EXPECT_TRUE(found.augmented.equal(doubles({3, 2, 2, 0, 1, 1})));
-  EXPECT_TRUE(at::allclose(found.balanced, doubles({1.5, 5.0 / 6, 5.0 / 6, 0, 0, 0})));
-  const TupleBatch loop = tuple_batch(numbers({0, 0, 0, 1, 1, 0}).view({-1, 2}), 2);
-  const EdgeCurvatures looped = edge_curvatures(loop);
-  EXPECT_TRUE(looped.plain.isnan().equal(numbers({1, 0, 0}).to(at::kBool)));
-  EXPECT_EQ(looped.plain[1].item<double>(), 2);
-  EXPECT_EQ(error_of([] { edge_curvatures(complete_tuples(numbers({2}), 3)); }),
-            "[edge_curvatures] batch: expected pairs, got tuples of 3");
 }
 
 TEST(Structure, LineGraphsStayApart) {
