@@ -41,6 +41,15 @@ def test_tools_and_targets_exist(root, workflow):
             assert words[:2] == ["pipx", "run"], command
 
 
+def test_actions_are_named_by_their_commit(root):
+    # A tag can be moved to other code, a commit cannot; the version stands beside it for readers.
+    text = (root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if "uses:" in line]
+    assert lines
+    for line in lines:
+        assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
+
+
 def test_it_says_that_it_has_never_run(root):
     first = (root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8").splitlines()[0]
     assert "has never run" in first
