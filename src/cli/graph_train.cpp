@@ -17,8 +17,7 @@ namespace nsimplex::cli {
 namespace {
 
 constexpr char kGraphModelFile[] = "model.safetensors", kGraphPredictions[] = "predictions.csv",
-               kGraphTuples[] = "tuples.csv",
-               kGraphSkipped[] = "skipped.csv";
+               kGraphTuples[] = "tuples.csv", kGraphSkipped[] = "skipped.csv";
 
 // The files of a data set, as both commands take them.
 struct GraphFiles : CommonOptions {
