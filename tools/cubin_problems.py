@@ -107,7 +107,7 @@ def problems(arguments: argparse.Namespace) -> Iterator[Problem]:
 
 
 def window_of(text: str) -> tuple[int, ...]:
-    """The numbers of "32,0,512,0" or "all,0": all is -1, which argparse would take for an option."""
+    """The numbers of "32,0,512,0" or "all,0": argparse would take -1 for an option."""
     try:
         window = tuple(-1 if number == "all" else int(number) for number in text.split(","))
     except ValueError:
