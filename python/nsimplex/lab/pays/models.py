@@ -24,7 +24,7 @@ MakeLayer = Callable[..., nn.Module]
 #: Sequences that flops are a mean over; those of some tasks differ in length.
 _COUNTED = 8
 
-_NAME = re.compile(r"([1-4](?:\+[1-4])?)x([1-9])(?::(topk[1-9]\d?|path[1-9]\d?|linear))?")
+_NAME = re.compile(r"([1-4](?:\+[1-4]){0,3})x([1-9])(?::(topk[1-9]\d?|path[1-9]\d?|linear))?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,8 @@ class ModelSpec:
     """A model of the comparison: layers of one order or of mixed heads, and their number.
 
     ``2x1`` is one layer of order 2, ``1+2x2`` two layers with half of their heads of order 1 and
-    half of order 2. ``2x1:topk4``, ``2x1:path4`` and ``2x1:linear`` select tuples.
+    half of order 2, ``1+1+1+2x1`` one with three quarters of order 1. ``2x1:topk4``, ``2x1:path4``
+    and ``2x1:linear`` select tuples.
     """
 
     name: str

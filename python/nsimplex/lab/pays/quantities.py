@@ -1,20 +1,16 @@
-"""Tasks whose targets are numbers: point sets, tables and molecules."""
+"""Tasks on point sets and on tables."""
 
 from __future__ import annotations
 
 import functools
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .memory import choose
 from .task import Batch, Task
 
-__all__ = ["TASKS"]
+__all__ = ["TASKS", "chosen_rows", "parts_of"]
 
 
 def _three_body(count: int, generator: torch.Generator, split: str) -> Batch:
@@ -41,6 +37,13 @@ def _made_table(count: int, generator: torch.Generator, split: str) -> Batch:
     return _row_of_cells(x, y)
 
 
+def _friedman(count: int, generator: torch.Generator, split: str) -> Batch:
+    x = torch.rand(count, 10, generator=generator)
+    y = 10 * (torch.pi * x[:, 0] * x[:, 1]).sin() + 20 * (x[:, 2] - 0.5).square()
+    y = y + 10 * x[:, 3] + 5 * x[:, 4] + torch.randn(count, generator=generator)
+    return _row_of_cells(2 * x - 1, (y - 14.4) / 5)
+
+
 def _row_of_cells(x: Tensor, y: Tensor) -> Batch:
     """A token per column, after a token that has the target."""
     count, columns = x.shape
@@ -51,7 +54,7 @@ def _row_of_cells(x: Tensor, y: Tensor) -> Batch:
     return Batch(fields, numbers, targets)
 
 
-def _parts(count: int) -> dict[str, Tensor]:
+def parts_of(count: int) -> dict[str, Tensor]:
     """Rows of each split, 70 %, 10 % and 20 %."""
     order = torch.randperm(count, generator=torch.Generator().manual_seed(5))
     first, second = int(0.7 * count), int(0.8 * count)
@@ -64,22 +67,43 @@ def _diabetes_table() -> tuple[Tensor, Tensor, dict[str, Tensor]]:
 
     found: Any = load_diabetes()
     x, y = torch.tensor(found["data"]).float(), torch.tensor(found["target"]).float()
-    parts = _parts(len(y))
+    parts = parts_of(len(y))
     seen = y[parts["train"]]
     return x * len(y) ** 0.5, (y - seen.mean()) / seen.std(), parts
 
 
-def _chosen_rows(rows: Tensor, count: int, generator: torch.Generator, split: str) -> Tensor:
-    """Random rows to train on; otherwise all rows, however many were asked for."""
+def chosen_rows(rows: Tensor, count: int, generator: torch.Generator, split: str) -> Tensor:
+    """Random rows to train on; otherwise the same rows always, however many were asked for: at most
+    512 to choose by and 2,048 to test on."""
     if split != "train":
-        return rows
+        return rows[: 2048 if split == "test" else 512]
     return rows[torch.randint(len(rows), (count,), generator=generator)]
 
 
 def _diabetes(count: int, generator: torch.Generator, split: str) -> Batch:
     x, y, parts = _diabetes_table()
-    rows = _chosen_rows(parts[split], count, generator, split)
+    rows = chosen_rows(parts[split], count, generator, split)
     return _row_of_cells(x[rows], y[rows])
+
+
+@functools.cache
+def _tumours() -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    from sklearn.datasets import load_breast_cancer
+
+    found: Any = load_breast_cancer()
+    x, y = torch.tensor(found["data"]).float(), torch.tensor(found["target"])
+    parts = parts_of(len(y))
+    seen = x[parts["train"]]
+    return (x - seen.mean(0)) / seen.std(0), y, parts
+
+
+def _breast_cancer(count: int, generator: torch.Generator, split: str) -> Batch:
+    x, y, parts = _tumours()
+    rows = chosen_rows(parts[split], count, generator, split)
+    fields, numbers, places = _row_of_cells(x[rows], y[rows].float())
+    targets = torch.full(places.shape, -1)
+    targets[:, 0] = y[rows]
+    return Batch(fields, numbers, targets)
 
 
 def _no_tables() -> str:
@@ -90,95 +114,7 @@ def _no_tables() -> str:
     return ""
 
 
-_MOST_TOKENS = 48
-#: Features of nsimplex.molecules that the tokens of atoms and of bonds have.
-_ATOM_PARTS, _BOND_PARTS = (119, 11, 11, 9, 6, 2, 2), (5, 2)
-
-
-def _molecule_file() -> Path:
-    return Path(os.environ.get("NSIMPLEX_DATA", "")) / "molecules" / "delaney.csv"
-
-
-@functools.cache
-def _molecules() -> tuple[list[Tensor], Tensor, dict[str, Tensor]]:
-    """Tokens of every molecule of ESOL that is small enough, targets and splits."""
-    import numpy
-
-    from ...molecules import convert
-
-    header = _molecule_file().read_text(encoding="utf-8").splitlines()[0].split(",")
-    target = next(name for name in header if name == "logp" or name.startswith("measured"))
-    smiles = next(name for name in header if name.lower() == "smiles")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "molecules.npz"
-        convert(_molecule_file(), path, smiles=smiles, target=target)
-        arrays = numpy.load(path)
-        found = {name: torch.tensor(arrays[name].astype("float64")) for name in arrays.files}
-    atoms, bonds = found["atom_offsets"].long(), found["bond_offsets"].long()
-    tokens, kept = [], []
-    for number in range(len(found["targets"])):
-        own = slice(int(atoms[number]), int(atoms[number + 1]))
-        joined = slice(int(bonds[number]), int(bonds[number + 1]))
-        count, pairs = own.stop - own.start, joined.stop - joined.start
-        if 1 + count + pairs > _MOST_TOKENS:
-            continue
-        made = torch.zeros(1 + count + pairs, 3 + len(_ATOM_PARTS) + len(_BOND_PARTS)).long()
-        made[1 : 1 + count, 0] = 1
-        made[1 : 1 + count, 1:3] = torch.arange(count).unsqueeze(1)
-        parts = found["atoms"][own].long()[:, [0, 2, 3, 4, 6, 7, 8]]
-        made[1 : 1 + count, 3 : 3 + len(_ATOM_PARTS)] = parts
-        made[1 + count :, 0] = 2
-        made[1 + count :, 1:3] = found["bonds"][joined].long()
-        made[1 + count :, 3 + len(_ATOM_PARTS) :] = found["bond_types"][joined].long()[:, [0, 2]]
-        tokens.append(made)
-        kept.append(number)
-    y = found["targets"][kept].float()
-    parts = _parts(len(kept))
-    seen = y[parts["train"]]
-    return tokens, (y - seen.mean()) / seen.std(), parts
-
-
-def _esol(count: int, generator: torch.Generator, split: str) -> Batch:
-    tokens, y, parts = _molecules()
-    rows = _chosen_rows(parts[split], count, generator, split)
-    longest = max(len(tokens[row]) for row in rows.tolist())
-    width = tokens[0].shape[1]
-    # Padding is a kind of its own, code 3, whose other codes are 0.
-    fields = torch.zeros(len(rows), longest, width, dtype=torch.int64)
-    fields[..., 0] = 3
-    names = choose(len(rows), _MOST_TOKENS, _MOST_TOKENS, generator)
-    for place, row in enumerate(rows.tolist()):
-        own = tokens[row].clone()
-        own[:, 1:3] = names[place][own[:, 1:3]]
-        fields[place, : len(own)] = own
-    targets = torch.full(fields.shape[:2], torch.nan)
-    targets[:, 0] = y[rows]
-    return Batch(fields, None, targets)
-
-
-def _no_molecules() -> str:
-    if not os.environ.get("NSIMPLEX_DATA") or not _molecule_file().exists():
-        return "NSIMPLEX_DATA has no molecules/delaney.csv"
-    try:
-        import rdkit  # noqa: F401
-    except ImportError:
-        return "RDKit is not installed"
-    return ""
-
-
 TASKS = (
-    Task(
-        name="molecules",
-        reason="ESOL: the solubility of small molecules. Atoms and bonds are tokens, and a bond "
-        "names its two atoms. An atom with its neighbour is a tuple of a bond and two atoms. "
-        "Much of the solubility is a sum over atoms, for which no tuple is needed.",
-        order=2,
-        fields=(4, _MOST_TOKENS, _MOST_TOKENS, *_ATOM_PARTS, *_BOND_PARTS),
-        classes=0,
-        draw=_esol,
-        level=0.8,
-        missing=_no_molecules,
-    ),
     Task(
         name="three-body",
         reason="Eight points in the plane. A point asks for a sum over pairs of its neighbours of "
@@ -202,6 +138,31 @@ TASKS = (
         classes=0,
         draw=_made_table,
         numbers=1,
+    ),
+    Task(
+        name="friedman",
+        reason="The made-up table of Friedman (1991), ten columns as tokens and noise of variance "
+        "1. The target is 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4, and five columns "
+        "mean nothing. One pair of columns matters together; most of the variance is a sum over "
+        "single columns.",
+        order=2,
+        fields=(11,),
+        classes=0,
+        draw=_friedman,
+        numbers=1,
+    ),
+    Task(
+        name="breast-cancer",
+        reason="The table of 569 tumours that scikit-learn has, thirty columns as tokens. A linear "
+        "model answers about 97 of 100 questions, so little is left for interactions. Nearly a "
+        "control.",
+        order=1,
+        fields=(31,),
+        classes=2,
+        draw=_breast_cancer,
+        numbers=1,
+        steps=200,
+        missing=_no_tables,
     ),
     Task(
         name="diabetes",

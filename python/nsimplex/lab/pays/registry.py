@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import memory, quantities, relations, sequences, sums
+from . import memory, molecule_tasks, quantities, relations, sequences, sums
 from .task import Task
 
 __all__ = ["TASKS"]
@@ -11,10 +11,10 @@ __all__ = ["TASKS"]
 _ORDER = ("joint-recall", "composition", "triangles", "molecules")
 _FOUND = {
     task.name: task
-    for part in (memory, relations, sums, sequences, quantities)
+    for part in (memory, relations, sums, sequences, molecule_tasks, quantities)
     for task in part.TASKS
 }
-_CONTROLS = ("diabetes", "single-key-recall", "copy", "bag-of-tokens")
+_CONTROLS = ("breast-cancer", "diabetes", "single-key-recall", "copy", "bag-of-tokens")
 _OTHERS = [name for name in _FOUND if name not in (*_ORDER, *_CONTROLS)]
 
 #: Every task of the benchmark by its name, in the order of the page.
