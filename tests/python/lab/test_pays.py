@@ -408,9 +408,10 @@ def test_a_figure_of_an_unknown_task_or_of_one_seed_is_drawn(tmp_path):
     append_line(out, made_line("2x1", 1, 0.7, task="mine"))
     append_line(out, made_line("2x1:topk4", 1, 0.6, task="mine"))
     append_line(out, made_line("Layerx2", 1, 0.6, task="mine", depth=2))
+    append_line(out, made_line("1+1+2x2", 1, 0.6, task="mine", depth=2))
     assert main(["--figure", str(picture), "--out", str(out)]) == 0
     drawn = picture.read_text()
-    for text in ("mine", "+0.20", "Layerx2"):
+    for text in ("mine", "+0.20", "Layerx2", "heads of 1, 1, 2; 2 layers"):
         assert f">{text}<" in drawn
     assert "topk" not in drawn  # selected tuples are only in the table
 

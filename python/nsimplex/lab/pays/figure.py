@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,10 +25,12 @@ _HEIGHTS = {1: -0.19, 2: 0.19}
 def _trivial(task: str) -> float | None:
     """The score on the split "test" of the best constant answer; None if the data is absent."""
     known = TASKS.get(task)
-    if known is None or known.missing():
+    if known is None:
         return None
     if not known.classes:
         return 0.0
+    if known.missing():
+        return None
     targets = known.draw(256, torch.Generator().manual_seed(2), "test").targets
     counts = targets[targets >= 0].bincount()
     return (counts.max() / counts.sum()).item()
@@ -131,10 +134,12 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
 
 
 def _words(model: str, line: Line) -> str:
-    """``2x1`` as "order 2, 1 layer"."""
+    """``2x1`` as "order 2, 1 layer", ``1+1+2x2`` as "heads of 1, 1, 2; 2 layers"."""
     order, depth = order_of(model), line["depth"]
-    if not order:
+    name, _, notes = model.partition(" ")
+    mixed = re.fullmatch(r"(\d(?:\+\d)+)x\d", name)
+    if not order and not mixed:
         return model
-    _, _, notes = model.partition(" ")
+    which = f"heads of {mixed[1].replace('+', ', ')};" if mixed else f"order {order},"
     layers = f"{depth} layer" if depth == 1 else f"{depth} layers"
-    return f"order {order}, {layers} {notes}".strip()
+    return f"{which} {layers} {notes}".strip()
