@@ -1,12 +1,15 @@
 """The wheel's dependencies: numpy, and the minor version of torch that the library is built with.
 
 LibTorch keeps its C++ interface within a minor version only, so the wheel must ask for that one.
-The torch is the one CMake will use: of $TORCH_PYTHON, else of the interpreter that runs this build.
+The torch is the one CMake will use: of the folder $NSIMPLEX_LIBTORCH, else of $TORCH_PYTHON, else
+of the interpreter that runs this build.
 """
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 PROBE = "import torch; print('.'.join(torch.__version__.split('.')[:2]), end='')"
 HELP = (
@@ -17,11 +20,25 @@ HELP = (
 __all__ = ["dynamic_metadata"]
 
 
+def minor_of(folder):
+    """The minor version of a LibTorch, of its headers: those that cmake/LibTorch.cmake reads."""
+    for name in ("torch/headeronly/version.h", "torch/csrc/api/include/torch/version.h"):
+        header = folder / "include" / name
+        text = header.read_text() if header.exists() else ""
+        found = dict(re.findall(r"define TORCH_VERSION_(MAJOR|MINOR) (\d+)", text))
+        if len(found) == 2:
+            return f"{found['MAJOR']}.{found['MINOR']}"
+    expected = "expected a folder with LibTorch's include and lib"
+    sys.exit(f"NSIMPLEX_LIBTORCH: {expected}, got '{folder}'")
+
+
 def dynamic_metadata(field, settings=None):
     if field != "dependencies" or settings:
         raise ValueError(
             f"only the field 'dependencies', without settings, is computed here, not {field!r}"
         )
+    if folder := os.environ.get("NSIMPLEX_LIBTORCH"):
+        return ["numpy", f"torch=={minor_of(Path(folder))}.*"]
     python = os.environ.get("TORCH_PYTHON", sys.executable)
     probe = subprocess.run([python, "-c", PROBE], capture_output=True, text=True)
     if probe.returncode != 0:
