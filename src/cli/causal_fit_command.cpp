@@ -7,6 +7,7 @@
 #include "causal/structure/cape_structure.h"
 #include "causal/structure/parent_search.h"
 #include "causal/tensors.h"
+#include "cli/causal_certainty.h"
 #include "cli/causal_fit_report.h"
 #include "cli/causal_table.h"
 #include "cli/commands.h"
@@ -33,7 +34,7 @@ int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
 // Whether the estimator has a graph that an interruption keeps.
 bool keeps_graph(const FitOptions& o) { return o.estimator == name_of(StructureEstimator::order); }
 
-CausalFit fit(const FitOptions& o, const CausalTable& table) {
+CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options;
   options.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
   options.nonlinear = o.nonlinear;
@@ -48,6 +49,10 @@ CausalFit fit(const FitOptions& o, const CausalTable& table) {
   if (o.table.missing == name_of(MissingValues::likelihood)) {
     options.missing = MissingValues::likelihood;
   }
+  return options;
+}
+
+CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& table) {
   ProgressBar bar("fit", steps_of(options, table.observations.values.rows()), o.json);
   int64_t done = 0;
   if (keeps_graph(o)) options.stop = interrupt::requested;
@@ -63,6 +68,7 @@ CausalFit fit(const FitOptions& o, const CausalTable& table) {
 }
 
 int run_fit(const FitOptions& o) {
+  check_certainty(o);
   const CausalTable table = read_causal_table(o.table);
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
@@ -71,17 +77,22 @@ int run_fit(const FitOptions& o) {
   if (keeps_graph(o)) interrupt::defer();
   const std::string warning = causal::few_rows_warning(values.rows(), values.cols());
   if (!warning.empty()) log_warning_once("few rows", warning);
-  const CausalFit result = fit(o, table);
+  const CausalFitOptions options = options_of(o, table);
+  const CausalFit result = fit(o, options, table);
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);
   log.write("fit", report.json());
   if (!o.json) print(report.text());
-  if (o.out.empty()) return 0;
-  write_graph(o.out, "graph", {table.names, report.graph()});
-  io::write_text(o.out + "/scores.csv",
-                 causal::table_csv(table.names, causal::view_matrix(result.scores)));
-  if (report.truth()) write_graph(o.out, "truth", {table.names, *report.truth()});
-  if (!o.json) print(fmt::format("graph: {}/graph.csv, .tsv, .graphml, .dot\n", o.out));
+  if (!o.out.empty()) {
+    write_graph(o.out, "graph", {table.names, report.graph()});
+    io::write_text(o.out + "/scores.csv",
+                   causal::table_csv(table.names, causal::view_matrix(result.scores)));
+    if (report.truth()) write_graph(o.out, "truth", {table.names, *report.truth()});
+  }
+  if (!result.interrupted) measure_certainty(o, options, table, result, log);
+  if (!o.out.empty() && !o.json) {
+    print(fmt::format("graph: {}/graph.csv, .tsv, .graphml, .dot\n", o.out));
+  }
   return 0;  // 130 after an interruption
 }
 
@@ -97,9 +108,10 @@ void add_causal_fit(CLI::App& parent, Session& session) {
                    "nsimplex causal fit table.csv --truth truth.csv --standardise --json\n"
                    "nsimplex causal fit cells.csv --missing means --drop --forbid Mek:Raf\n"
                    "nsimplex causal fit trial.csv --groups batch --targets set --standardise\n"
-                   "nsimplex causal fit patients.csv --kind sick=binary --kind visits=count",
-       .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv", "truth.csv",
-                 "truth.tsv", "truth.graphml", "truth.dot"}},
+                   "nsimplex causal fit patients.csv --kind sick=binary --kind visits=count\n"
+                   "nsimplex causal fit table.csv --confidence 100 --limits --out runs/sure",
+       .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv",
+                 "confidence.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},
       options, run_fit);
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");
@@ -124,6 +136,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
       ->group("Estimator");
   add("--rank", options->rank, "Columns of the factors of lowrank and paper-lowrank");
   add_constraint_options(command, options->constraints);
+  add_certainty_options(command, *options);
   command
       .add_option("--truth", options->truth,
                   "Known graph to compare with: adjacency matrix (csv, tsv, npy) or edge list")

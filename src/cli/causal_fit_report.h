@@ -19,7 +19,9 @@ struct FitOptions : CommonOptions {
   std::string truth, estimator = "order";
   bool nonlinear = false, standardise = false, sample = false;
   std::optional<double> threshold, sparsity;
-  int64_t rank = 40;
+  int64_t rank = 40, confidence = 0;
+  std::string resampling = "halves";
+  bool limits = false;
 };
 
 /// Scores of one graph against a known one; all null if none is known.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -157,8 +157,10 @@ def confidence_of(
     seed: int = 0,
     label: str,
     argument: str = "replicates",
+    done: Callable[[int], None] = lambda count: None,
 ) -> EdgeConfidence:
-    """The confidence in a graph that was learned from these values with these options."""
+    """The confidence in a graph that was learned from these values with these options. ``done``
+    gets the number of samples that were fitted so far."""
     rows, count = values.shape
     if not 2 <= replicates <= _MOST:
         raise ValueError(f"[{label}] {argument}: expected 2 to {_MOST}, got {replicates}")
@@ -177,7 +179,10 @@ def confidence_of(
     frequencies = torch.zeros(count, count, dtype=torch.float64)
     connected, ancestors = torch.zeros_like(frequencies), torch.zeros_like(frequencies)
     weights = []
-    for found, own in _in_parallel(label, replicate, replicates, n_jobs):
+    for count_done, (found, own) in enumerate(
+        _in_parallel(label, replicate, replicates, n_jobs), 1
+    ):
+        done(count_done)
         frequencies += found
         connected += found | found.T
         ancestors += closure(found)

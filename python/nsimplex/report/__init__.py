@@ -35,6 +35,7 @@ from .analyses import (
 )
 from .causal import (
     ball_section,
+    certainty_sections,
     embedded_sections,
     fit_sections,
     placement_sections,
@@ -82,6 +83,9 @@ SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
     "graph_evaluation": trained_graph_sections,
     "graph_tuples": trained_graph_sections,
     "fit": fit_sections,
+    "confidence": certainty_sections,
+    "edge_confidence": certainty_sections,
+    "causal_limits": certainty_sections,
     "simulate": simulated_sections,
     "embed": embedded_sections,
     "structure": placement_sections,

@@ -183,6 +183,21 @@ def fit_sections(folders: list[Folder]) -> list[str]:
     return [_fit(row, folder.name) for folder in folders for row in folder.rows]
 
 
+def _findings(row: Row) -> str:
+    found = row.get("findings")
+    said = [str(each) for each in found] if isinstance(found, list) else []
+    return "".join(f"<li>{escape(each)}.</li>" for each in said)
+
+
+def certainty_sections(folders: list[Folder]) -> list[str]:
+    """How sure the edges of a graph are, and what the table cannot tell about them."""
+    sections = []
+    for folder in folders:
+        if said := "".join(map(_findings, folder.rows)):
+            sections.append(section(f"How sure the graph is: {folder.name}", f"<ul>{said}</ul>"))
+    return sections
+
+
 def simulated_sections(folders: list[Folder]) -> list[str]:
     return [_simulated([row for folder in folders for row in folder.rows])]
 

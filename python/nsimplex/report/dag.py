@@ -29,6 +29,7 @@ from .learned import (
 _MOST_SIGNS = 40  # edges that are marked + or −
 
 _HEIGHT = 20.0  # of a node, in points
+_PALE = 0.25  # opacity of an edge that no sample has
 
 
 #: Colour (by its number in the style sheet; 0: muted) and dashes of each kind of edge.
@@ -104,6 +105,7 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
             color, dashes = _LOOKS[_look(edge)]
             width = 1.3 if edge.kind == MISSING else 0.9 + 2.5 * abs(edge.weight) / largest
             paint = SERIES[color - 1] if color else MUTED
+            alpha = 1.0 if edge.sure is None else _PALE + (1 - _PALE) * edge.sure.frequency
             axes.add_patch(
                 FancyArrowPatch(
                     path=_curve(points),
@@ -111,6 +113,7 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
                     mutation_scale=8 + 1.5 * width,
                     linewidth=width,
                     color=paint,
+                    alpha=alpha,
                     linestyle=(0, dashes) if dashes else "-",
                     joinstyle="miter",
                     capstyle="butt",
@@ -215,19 +218,33 @@ def _picture(graph: LearnedGraph, edges: list[Edge]) -> str:
     place = {node: at for at, node in enumerate(drawn)}
     own = [replace(edge, cause=place[edge.cause], effect=place[edge.effect]) for edge in shown]
     figure = dag_figure(graph.name, [graph.names[node] for node in drawn], own)
+    paler = ""
+    if any(edge.sure for edge in shown):
+        paler = " An arrow is paler the fewer samples of the rows have its edge."
     return (
         '<p class="muted">Arrows lead from a cause down to its effects, and are wider the larger '
-        f"the weight is.</p>{text}"
+        f"the weight is.{paler}</p>{text}"
         f"{legend(shown)}{figure}{_lone(graph, nodes)}"
     )
 
 
+def _sure(edge: Edge) -> list[str]:
+    """The share of the samples that have an edge, and the interval of its weight."""
+    if edge.sure is None:
+        return ["–", "–"]
+    ends = f"{_figure(edge.sure.low)} to {_figure(edge.sure.high)}"
+    return [f"{edge.sure.frequency:.0%}", "–" if np.isnan(edge.sure.low) else ends]
+
+
 def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
     known = graph.truth is not None
+    sampled = any(edge.sure for edge in edges)
     body = []
     for edge in edges[:_MOST_ROWS]:
         row = [short(graph.names[edge.cause], 60), short(graph.names[edge.effect], 60)]
         row += ["–" if edge.kind == MISSING else _figure(edge.weight), _figure(edge.score)]
+        if sampled:
+            row += _sure(edge)
         if graph.truth is not None:
             row += [_figure(graph.truth[edge.cause, edge.effect]), edge.kind]
         body.append(row)
@@ -240,7 +257,9 @@ def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
             f"<p>{len(edges) - _MOST_ROWS:,} more edges are left out of this table; {files} them "
             "all.</p>"
         )
-    header = ["cause", "effect", "weight", "score", *(["true weight", "edge"] if known else [])]
+    header = ["cause", "effect", "weight", "score"]
+    header += ["in samples", "95 % interval"] if sampled else []
+    header += ["true weight", "edge"] if known else []
     return f"<h3>Edges by score</h3>{table(header, body)}{left}"
 
 

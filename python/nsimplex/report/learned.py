@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +19,22 @@ LEARNED = ""  #: of edges where no true graph is known
 
 
 @dataclass(frozen=True)
+class Confidence:
+    """What samples of the rows say about an edge; NaN is unknown."""
+
+    frequency: float
+    low: float  #: of the interval of the weight
+    high: float
+
+
+@dataclass(frozen=True)
 class Edge:
     cause: int
     effect: int
     weight: float  #: that was learned; the true one of a missing edge
     score: float  #: NaN where there is none
     kind: str = LEARNED
+    sure: Confidence | None = None
 
 
 @dataclass
@@ -82,6 +92,7 @@ class LearnedGraph:
     weights: np.ndarray
     scores: np.ndarray | None = None
     truth: np.ndarray | None = None
+    sure: dict[tuple[str, str], Confidence] = field(default_factory=dict)
 
     def edges(self) -> list[Edge]:
         """Learned edges and missing ones, the highest score first; edges without a score come
@@ -103,7 +114,8 @@ class LearnedGraph:
             if not there[i, j] and self.truth is not None:
                 weight = self.truth[i, j]
             score = float("nan") if self.scores is None else float(self.scores[i, j])
-            edges.append(Edge(i, j, float(weight), score, kinds[i, j]))
+            sure = self.sure.get((self.names[i], self.names[j]))
+            edges.append(Edge(i, j, float(weight), score, kinds[i, j], sure))
         return sorted(
             edges, key=lambda e: (-e.score if e.score == e.score else np.inf, -abs(e.weight))
         )
@@ -156,6 +168,20 @@ def _edge_list(path: Path) -> tuple[list[str], np.ndarray] | None:
     return list(place), weights
 
 
+def _confidence(path: Path) -> dict[tuple[str, str], Confidence]:
+    """By cause and effect, of confidence.csv; lines that are broken are left out."""
+    rows = _cells_of(path, ",")
+    found = {}
+    for row in rows[1:]:
+        own = dict(zip(rows[0], row))
+        try:
+            figures = [float(own[name] or "nan") for name in ("frequency", "low", "high")]
+            found[own["cause"], own["effect"]] = Confidence(*figures)
+        except (KeyError, ValueError):
+            continue
+    return {pair: each for pair, each in found.items() if 0 <= each.frequency <= 1}
+
+
 def read_learned(folder: Path, has_truth: bool) -> LearnedGraph | None:
     """The graph of a run directory, of graph.csv or else of graph.tsv; None where neither can be
     read."""
@@ -167,4 +193,5 @@ def read_learned(folder: Path, has_truth: bool) -> LearnedGraph | None:
         other = _matrix(folder / f"{key}.csv") if key != "truth" or has_truth else None
         if other is not None and other[0] == graph.names:
             setattr(graph, key, _cleaned(other[1], missing))
+    graph.sure = _confidence(folder / "confidence.csv")
     return graph

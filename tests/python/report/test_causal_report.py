@@ -107,3 +107,41 @@ def test_answers_for_new_rows_are_counted(tmp_path):
         tmp_path, *({"task": "predict", "row": str(i), "number": 10.0 * i} for i in range(4))
     )
     assert all(text in page for text in ("Answers for new rows", "largest", "15.0000", "30.0000"))
+
+
+def certainty_rows():
+    """What `nsimplex causal fit --confidence 10 --limits` writes besides the fit."""
+    edge = {"cause": "a", "effect": "b", "weight": 1.5, "frequency": 0.9, "connected": 1.0}
+    return [
+        {
+            "kind": "confidence",
+            "replicates": 10,
+            "resampling": "halves",
+            "edges": 1,
+            "edges_per_sample": 1.2,
+            "stable": 1,
+            "stable_from": 0.9,
+            "expected_false": 0.9,
+            "findings": ["1 of 1 edges are in at least 90% of 10 samples"],
+        },
+        edge | {"kind": "edge_confidence", "ancestor": 1.0, "low": 1.4, "high": 1.6},
+        {
+            "kind": "causal_limits",
+            "bic": 12.5,
+            "edges": 1,
+            "reversible": [["a", "b"]],
+            "varsortability": 0.5,
+            "sorted_by_variance": 1,
+            "dependent": [],
+            "tests": 1,
+            "findings": ["BIC of the linear Gaussian model: 12.5", "<b>"],
+        },
+    ]
+
+
+def test_certainty_is_told_in_sentences(tmp_path):
+    page = page_of(tmp_path, *certainty_rows())
+    assert "How sure the graph is" in page
+    assert "<li>1 of 1 edges are in at least 90% of 10 samples.</li>" in page
+    assert "<li>BIC of the linear Gaussian model: 12.5.</li>" in page
+    assert "&lt;b&gt;" in page

@@ -87,6 +87,7 @@ SECTIONS = {
     "costs": test_report_graphs.cost_rows,
     "trained graphs": test_report_graphs.trained_rows,
     "fit": lambda: [test_causal_report.FIT],
+    "certainty": test_causal_report.certainty_rows,
     "attenuation": test_report_claims.attenuation_rows,
     "robustness": test_report_claims.robustness_rows,
     "placement": test_report_claims.placement_rows,
@@ -177,7 +178,7 @@ def with_words(value, words):
             "sparse",
         )
         is_kept = lambda k, v: (
-            k in kept or (k == "kind" and str(v).startswith(("graph_", "attention_", "curvature")))
+            k in kept or (k == "kind" and str(v).startswith(("graph_", "attention_", "c")))
         )
         return {k: v if is_kept(k, v) else with_words(v, words) for k, v in value.items()}
     return words if isinstance(value, str) else value
@@ -189,7 +190,7 @@ def test_names_are_no_mathematics_and_no_html(tmp_path, section):
     write_lines(tmp_path / "metrics.jsonl", [with_words(row, words) for row in SECTIONS[section]()])
     _, page = read(tmp_path)
     assert "img" not in page.tags
-    wordless = ("match", "language", "placement", "complexity", "curvature")
+    wordless = ("match", "language", "placement", "complexity", "curvature", "certainty")
     assert section in wordless or words in page.text
 
 

@@ -272,3 +272,20 @@ def test_shades_grow_with_sizes():
     assert np.isnan(shades(np.array([[1.0, -2.0], [0.0, math.nan]]))[1]).all()
     wide = shades(np.array([[1.0, 1e2, 1e4]]))
     np.testing.assert_allclose(wide, [[0, 0.5, 1]])
+
+
+def test_frequencies_of_samples_are_drawn_and_listed(tmp_path):
+    weights = np.zeros((3, 3))
+    weights[0, 1], weights[1, 2] = 2.0, -1.0
+    write_run(tmp_path / "run", ["a", "b", "c"], weights)
+    page = read(tmp_path / "run")[0]
+    assert "in samples" not in page and "paler" not in page
+    lines = ["cause,effect,weight,frequency,connected,ancestor,low,high", "a,b,2.0,0.9,1,1,1.8,2.2"]
+    lines += ["b,c,-1.0,0.5,0.6,0.5,,", "a,c,0.0,0.1,0.1,0.2,,", "broken", "b,a,1,7,1,1,1,1"]
+    (tmp_path / "run" / "confidence.csv").write_text("\n".join(lines) + "\n")
+    assert len(read_learned(tmp_path / "run", False).sure) == 3
+    page = read(tmp_path / "run")[0]
+    assert "<th>in samples</th><th>95 % interval</th>" in re.sub(r"<th [^>]*>", "<th>", page)
+    assert ">90%<" in page and ">1.8 to 2.2<" in page and ">50%<" in page
+    assert "An arrow is paler the fewer samples of the rows have its edge." in page
+    assert "opacity: 0.925" in page and "opacity: 0.625" in page

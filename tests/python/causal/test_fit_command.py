@@ -1,0 +1,101 @@
+"""`nsimplex causal fit --confidence` and `--limits`: what edge_confidence and causal_limits say."""
+
+import csv
+import json
+import subprocess
+
+import pytest
+import torch
+
+from nsimplex import causal
+
+NAMES = ["a", "b", "c", "d"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    generator = torch.Generator().manual_seed(5)
+    noise = torch.randn(60, 4, generator=generator, dtype=torch.float64)
+    values = noise.clone()
+    values[:, 1] += 1.5 * values[:, 0]
+    values[:, 2] -= values[:, 1]
+    path = tmp_path / "table.csv"
+    rows = "\n".join(",".join(map(repr, row)) for row in values.tolist())
+    path.write_text(",".join(NAMES) + "\n" + rows + "\n")
+    return path
+
+
+def run(executable, env, *words):
+    words = [executable, "causal", "fit", *map(str, words)]
+    return subprocess.run(words, capture_output=True, text=True, env=env)
+
+
+@pytest.mark.parametrize("resampling", ["halves", "bootstrap"])
+def test_the_command_says_what_the_functions_say(
+    executable, subprocess_env, file, tmp_path, resampling
+):
+    options = ["--confidence", 12, "--resampling", resampling, "--limits", "--out", tmp_path / "r"]
+    done = run(executable, subprocess_env, file, *options, "--json", "--seed", 3)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    table = causal.usable_table(file)
+    expected = causal.edge_confidence(
+        table.values, replicates=12, resampling=resampling, seed=3, n_jobs=None
+    )
+    edges = [line for line in lines if line["kind"] == "edge_confidence"]
+    assert len(edges) == int((expected.adjacency != 0).sum()) > 0
+    for line in edges:
+        i, j = NAMES.index(line["cause"]), NAMES.index(line["effect"])
+        assert line["weight"] == pytest.approx(expected.adjacency[i, j].item())
+        assert line["frequency"] == pytest.approx(expected.frequencies[i, j].item())
+        assert line["ancestor"] == pytest.approx(expected.ancestors[i, j].item())
+        assert line["low"] == pytest.approx(expected.low[i, j].item())
+        assert line["high"] == pytest.approx(expected.high[i, j].item())
+    (summary,) = [line for line in lines if line["kind"] == "confidence"]
+    assert summary["expected_false"] == pytest.approx(expected.expected_false(0.9))
+    (limits,) = [line for line in lines if line["kind"] == "causal_limits"]
+    known = causal.causal_limits(table.values, expected.adjacency, names=NAMES)
+    assert limits["bic"] == pytest.approx(known.bic) and limits["findings"] == known.report()
+    with open(tmp_path / "r" / "confidence.csv", newline="") as text:
+        rows = list(csv.DictReader(text))
+    assert len(rows) == int(((expected.frequencies > 0) | (expected.adjacency != 0)).sum())
+
+
+def test_the_terminal_has_a_table_and_sentences(executable, subprocess_env, file):
+    done = run(executable, subprocess_env, file, "--confidence", 4, "--limits")
+    assert done.returncode == 0, done.stderr
+    assert "a -> b" in done.stdout and "frequency" in done.stdout
+    assert "of 4 samples" in done.stdout and "BIC of the linear Gaussian model" in done.stdout
+
+
+def test_kinds_groups_and_words_reach_the_samples(executable, subprocess_env, file, tmp_path):
+    rows = file.read_text().splitlines()
+    lines = [rows[0] + ",batch,sick"]
+    lines += [f"{row},{'xy'[n % 2]},{n % 3 // 2}" for n, row in enumerate(rows[1:])]
+    (tmp_path / "mixed.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "tiers.txt").write_text("a,b\nc,d,sick\n")
+    done = run(
+        executable,
+        subprocess_env,
+        tmp_path / "mixed.csv",
+        *("--groups", "batch", "--kind", "sick=binary", "--confidence", 2),
+        *("--forbid", "a:d", "--tiers", tmp_path / "tiers.txt"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "of 2 samples" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--confidence", "1"], "--confidence: expected 0 or at least 2, got 1"),
+        (["--confidence", "100001"], "--confidence"),
+        (["--resampling", "thirds"], "--resampling"),
+        (["--limits", "--missing", "likelihood"], "--limits: expected a table without gaps"),
+    ],
+)
+def test_wrong_options_are_one_line(executable, subprocess_env, file, tmp_path, words, said):
+    done = run(executable, subprocess_env, file, *words, "--out", tmp_path / "r")
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.strip().count("\n") == 0
+    assert not (tmp_path / "r").exists()
