@@ -108,7 +108,7 @@ struct DepthBound {
 /// layers: per layer its heads, all of one order. tokens: X [n, C]. The outputs of the heads of a
 /// layer are added. Layers have the setting of collapse_bound(), without a norm and without skip
 /// connections. `output` multiplies beta by its norm, which extends the corollary. Computed in
-/// float64 on the CPU, without gradients. O(n^(2N+1)) per head, so use few tokens. Errors:
+/// float64 on the CPU, without gradients; the result lies on the device of the tokens. O(n^(2N+1)) per head, so use few tokens. Errors:
 /// c10::ValueError or c10::TypeError for heads of several orders or shapes that do not fit.
 NSIMPLEX_API DepthBound depth_bound(const std::vector<std::vector<CollapseHead>>& layers,
                                     const at::Tensor& tokens);

@@ -141,12 +141,11 @@ DepthBound depth_bound(const std::vector<std::vector<CollapseHead>>& layers, con
     largest.heads = std::max(largest.heads, static_cast<double>(stack[t].size()));
     now = next;
   }
-  return {at::tensor(residuals, at::kDouble),
-          at::tensor(bounds, at::kDouble),
-          at::tensor(norms, at::kDouble),
-          largest.gamma,
-          largest.beta(),
-          largest.logit_range};
+  const auto on_device = [&](const std::vector<double>& numbers) {
+    return at::tensor(numbers, at::kDouble).to(tokens.device());
+  };
+  return {on_device(residuals), on_device(bounds), on_device(norms),
+          largest.gamma,        largest.beta(),    largest.logit_range};
 }
 
 namespace {
