@@ -381,6 +381,23 @@ def test_runs_of_different_settings_are_not_mixed():
     assert rows["1x1 (QK norm)"].scores == [0.9]
 
 
+def test_models_are_compared_at_equal_cost():
+    """A wider model of order 1, of equal parameters, is no peer of models of equal flops."""
+    line = made_line
+    lines = [line("1x1", 1, 0.5), line("2x1", 1, 0.6)]
+    lines += [
+        line(name, 1, value, equal="parameters") for name, value in (("1x1", 0.9), ("2x1", 0.7))
+    ]
+    rows = {row.model: row for row in summarize(lines)}
+    assert rows["2x1"].gain == pytest.approx([0.1])
+    assert rows["2x1 (equal parameters)"].gain == pytest.approx([-0.2])
+    (both,) = compare(lines)
+    assert (both.first.model, both.second.model) == ("1x1", "2x1")
+    assert both.gain == pytest.approx([0.1])
+    (only,) = compare(lines[2:])
+    assert only.gain == pytest.approx([-0.2])
+
+
 def test_the_figure_shows_every_model(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     out, picture = tmp_path / "pays.jsonl", tmp_path / "pays.svg"

@@ -81,8 +81,13 @@ def _chosen(lines: Iterable[Line]) -> dict[tuple[str, str], dict[int, Line]]:
 
 def _name(line: Line) -> str:
     notes = ["QK norm"] if line.get("norm", "none") == "qk" else []
-    notes += ["equal parameters"] if line.get("equal", "flops") == "parameters" else []
+    notes += ["equal parameters"] if _equal(line) == "parameters" else []
     return " ".join([line["model"], *([f"({', '.join(notes)})"] if notes else [])])
+
+
+def _equal(line: Line) -> str:
+    """What the models of a comparison have in common: "flops" or "parameters"."""
+    return line.get("equal", "flops")
 
 
 def _valid(runs: dict[int, Line]) -> float:
@@ -91,15 +96,16 @@ def _valid(runs: dict[int, Line]) -> float:
 
 def summarize(lines: Iterable[Line]) -> list[Row]:
     """A row per task and model, in the order of the lines. The gain of a model is its score minus
-    that of the best model of order 1, paired by seed."""
+    that of the best model of order 1 of equal cost, paired by seed."""
     chosen = _chosen(lines)
-    best: dict[str, dict[int, Line]] = {}
+    best: dict[tuple[str, str], dict[int, Line]] = {}
     for (task, model), runs in chosen.items():
-        if order_of(model) == 1 and (task not in best or _valid(runs) > _valid(best[task])):
-            best[task] = runs
+        key = task, _equal(runs[1])
+        if order_of(model) == 1 and (key not in best or _valid(runs) > _valid(best[key])):
+            best[key] = runs
     rows = []
     for (task, model), runs in chosen.items():
-        peers = best.get(task, {})
+        peers = best.get((task, _equal(runs[1])), {})
         rows.append(
             Row(
                 task,
@@ -116,15 +122,19 @@ def summarize(lines: Iterable[Line]) -> list[Row]:
 
 
 def compare(lines: Iterable[Line]) -> list[Comparison]:
-    """A comparison per task, in the order of the lines."""
+    """A comparison per task, in the order of the lines. The best models are those of equal flops,
+    unless a task has none."""
     tasks: dict[str, list[Row]] = {}
     for row in summarize(lines):
         tasks.setdefault(row.task, []).append(row)
     found = []
     for task, rows in tasks.items():
         best: list[Row | None] = []
+        common = "flops" if any(_equal(row.line) == "flops" for row in rows) else "parameters"
         for order in (1, 2):
-            own = [row for row in rows if order_of(row.model) == order]
+            own = [
+                row for row in rows if order_of(row.model) == order and _equal(row.line) == common
+            ]
             best.append(max(own, key=lambda row: _valid(row.runs)) if own else None)
         found.append(Comparison(task, rows[0].metric, rows, *best))
     return found
