@@ -143,9 +143,12 @@ def svg(figure: Figure, name: str, alt: str) -> str:
     wide = _drawn(figure, name, alt)
     if figure.get_layout_engine() is None:
         return readable(wide)
-    if not _make_narrow(figure):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        _make_narrow(figure)
+        narrow = _drawn(figure, f"{name}-narrow", alt)
+    if any("not applied" in str(warning.message) for warning in said):
         return readable(wide)
-    narrow = _drawn(figure, f"{name}-narrow", alt)
     return readable(wide, "wide") + readable(narrow, "narrow")
 
 
@@ -175,9 +178,9 @@ _NARROW = 3.75  # inches: letters of 9 points have 11 pixels on a phone, which l
 _TITLE = 40  # letters of a line
 
 
-def _make_narrow(figure: Figure) -> bool:
-    """Arranges a figure anew for a phone: axes below each other, names on several lines. Returns
-    whether the axes have room beside the names."""
+def _make_narrow(figure: Figure) -> None:
+    """Arranges a figure anew for a phone: axes below each other, names on several lines. A warning
+    of matplotlib says that names leave the axes no room."""
     width, height = figure.get_size_inches()
     row = figure.axes
     places = [axes.get_subplotspec() for axes in row]
@@ -192,14 +195,9 @@ def _make_narrow(figure: Figure) -> bool:
         if title := axes.get_title(loc="left"):
             name_axes(axes, textwrap.fill(title, _TITLE))
         axes.set_xlabel(textwrap.fill(axes.get_xlabel(), _TITLE - 8))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        figure.draw_without_rendering()
-    if any("not applied" in str(warning.message) for warning in said):
-        return False
+    figure.draw_without_rendering()
     for axes in row:
         _part_ticks(axes)
-    return True
 
 
 def _part_ticks(axes) -> None:
