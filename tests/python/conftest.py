@@ -4,12 +4,18 @@ NSIMPLEX_BUILD_DIR set to nothing leaves sys.path alone, so that an installed pa
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# A shell that starts the tests in the background ignores Ctrl-C, and so would the programs that the
+# tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 BUILD = os.environ.get("NSIMPLEX_BUILD_DIR", str(ROOT / "build" / "release"))
 
 if BUILD:
