@@ -108,9 +108,8 @@ def _show_confidence(
             *(_cells(row) for row in edges[:_SHOWN]),
         ]
     )
-    more = (
-        f"{len(edges) - _SHOWN} more edges are in confidence.csv\n" if len(edges) > _SHOWN else ""
-    )
+    where = "in confidence.csv" if request["out"] else "not shown"
+    more = f"{len(edges) - _SHOWN} more edges are {where}\n" if len(edges) > _SHOWN else ""
     channel.text(more + finding)
 
 

@@ -68,6 +68,22 @@ def test_the_terminal_has_a_table_and_sentences(executable, subprocess_env, file
     assert "of 4 samples" in done.stdout and "BIC of the linear Gaussian model" in done.stdout
 
 
+def test_a_long_table_says_where_its_other_edges_are(executable, subprocess_env, tmp_path):
+    generator = torch.Generator().manual_seed(2)
+    values = torch.randn(400, 50, generator=generator, dtype=torch.float64)
+    for effect in range(1, 50):
+        values[:, effect] += values[:, effect - 1]
+    names = ",".join(f"c{n}" for n in range(50))
+    rows = "\n".join(",".join(map(repr, row)) for row in values.tolist())
+    (tmp_path / "wide.csv").write_text(f"{names}\n{rows}\n")
+    words = [tmp_path / "wide.csv", "--confidence", 2]
+    done = run(executable, subprocess_env, *words)
+    assert done.returncode == 0, done.stderr
+    assert " more edges are not shown\n" in done.stdout
+    done = run(executable, subprocess_env, *words, "--out", tmp_path / "r")
+    assert " more edges are in confidence.csv\n" in done.stdout
+
+
 def test_kinds_groups_and_words_reach_the_samples(executable, subprocess_env, file, tmp_path):
     rows = file.read_text().splitlines()
     lines = [rows[0] + ",batch,sick"]
