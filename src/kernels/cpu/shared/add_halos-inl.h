@@ -49,8 +49,9 @@ void add_halo_rows(const Rows<T>& to, int64_t batch, int64_t head, Range rows,
 }
 
 /// Writes rows `part` of every wanted gradient of keys and values of one head. `sum` has room for
-/// one padded row. Private gradients of keys lack their scale (see HaloGradients).
-template <class E, class T>
+/// one padded row. Private gradients of keys lack their scale (see HaloGradients). kTurnedInner: those
+/// of the inner axis are transposed.
+template <class E, bool kTurnedInner = kTiled<E>, class T>
 void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const Segments& segments,
                int64_t batch, int64_t head, Range part, const Accum<T>* gradients, Accum<T>* sum) {
   using R = Accum<T>;
@@ -70,7 +71,7 @@ void add_halos(const DenseBackward<T>& problem, const Geometry& geometry, const 
         add_halo_rows<kTurned>(to, batch, head, rows, channels, parts, segments.count, gradients,
                                scale, sum);
       };
-      if constexpr (kTiled<E>) {
+      if constexpr (kTurnedInner) {
         if (p == geometry.inner()) return add_turned.template operator()<true>();
       }
       add_turned.template operator()<false>();

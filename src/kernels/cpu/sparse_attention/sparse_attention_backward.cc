@@ -10,9 +10,22 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::sparse {
 namespace HWY_NAMESPACE {
 
+template <class T>
+void run_backward(const SparseBackward<T>& problem, const DensePlan& plan, int phase, int64_t task,
+                  void* workspace, void* scratch) {
+#ifdef NSIMPLEX_BF16_TILES
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (sets_take_matrix_tiles()) {
+      return run_backward_task<Bf16Tile>(problem, plan, phase, task, workspace, scratch);
+    }
+  }
+#endif
+  run_backward_task<Accum<T>>(problem, plan, phase, task, workspace, scratch);
+}
+
 void backward(const SparseBackward<NSIMPLEX_ELEMENT>& problem, const DensePlan& plan, int phase,
               int64_t task, void* workspace, void* scratch) {
-  run_backward_task(problem, plan, phase, task, workspace, scratch);
+  run_backward(problem, plan, phase, task, workspace, scratch);
 }
 
 }  // namespace HWY_NAMESPACE

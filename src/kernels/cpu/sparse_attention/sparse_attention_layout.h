@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cpu/shared/geometry.h"
+#include "kernels/cpu/shared/simd.h"
 #include "kernels/cpu/sparse_attention/sparse_attention.h"
 
 // The layout of a sparse problem during computation. Sizes and offsets count elements of the
@@ -25,6 +26,10 @@ bool takes_tiles(const DenseProblem<T>& problem, const TupleLists& lists) {
   for (int m = 1; m < problem.order && rows < kStripRows; ++m) rows *= lists.size;
   return rows >= kStripRows;
 }
+
+/// Whether sets in bf16 use matrix tiles: only where somebody named that level, since no machine with
+/// AMX has measured them.
+inline bool sets_take_matrix_tiles() { return bf16_products(0) == Bf16Products::tiles; }
 
 /// Offsets of one key head's packed rows, for tuples that are processed one by one.
 struct RowLayout {

@@ -13,7 +13,8 @@
 
 // The tuples of one query are all combinations of its set of keys: a dense problem with one query
 // and as many keys as the set. Its keys and values are gathered in the dense kernel's packed form,
-// and the dense kernel's own tasks run on these packed copies, one query after the other.
+// and the dense kernel's own tasks run on these packed copies, one query after the other. E is the
+// kind of their operands.
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::sparse {
@@ -22,7 +23,7 @@ using namespace dense;
 using namespace dense::HWY_NAMESPACE;
 
 /// Packs the set of one query and sets the number of keys of the problem.
-template <class T, class Problem>
+template <class E, class T, class Problem>
 int64_t pack_set(const TupleLists& lists, const DenseProblem<T>& whole, const Geometry& geometry,
                  const PackLayout& layout, int64_t batch, int64_t head, const int64_t* set,
                  Problem& of_set, Accum<T>* pack) {
@@ -32,7 +33,7 @@ int64_t pack_set(const TupleLists& lists, const DenseProblem<T>& whole, const Ge
     const auto row_of = [&](const Rows<const T>& rows, int64_t row) {
       return row < count ? rows.row(batch, head, set[row]) : nullptr;
     };
-    pack_axis<Accum<T>>(
+    pack_axis<E>(
         geometry, layout, m, {0, count}, [&](int64_t row) { return row_of(axis.key, row); },
         [&](int64_t row) { return row_of(axis.value, row); }, pack);
     of_set.axes[m].visible.length = count;
@@ -40,7 +41,7 @@ int64_t pack_set(const TupleLists& lists, const DenseProblem<T>& whole, const Ge
   return count;
 }
 
-template <class T>
+template <class E, class T>
 class SetsForward {
   using R = Accum<T>;
 
@@ -59,8 +60,8 @@ class SetsForward {
 
   void run(Range queries) {
     for (int64_t query = queries.begin; query < queries.end; ++query) {
-      pack_set(problem_.lists, problem_.dense, geometry_, layout_, batch_, head_,
-               problem_.lists.set(list_, query), of_set_, pack_);
+      pack_set<E>(problem_.lists, problem_.dense, geometry_, layout_, batch_, head_,
+                  problem_.lists.set(list_, query), of_set_, pack_);
       task_.run({query * geometry_.group, (query + 1) * geometry_.group});
     }
   }
@@ -73,12 +74,12 @@ class SetsForward {
   const PackLayout layout_;
   R* const pack_;
   const HeadPack<R> head_pack_;
-  ForwardTask<T, R> task_;
+  ForwardTask<T, E> task_;
 };
 
 /// The backward of one query gives gradients of its set's keys, which are added to those of the
 /// segment.
-template <class T>
+template <class E, class T>
 class SetsBackward {
   using R = Accum<T>;
 
@@ -103,13 +104,14 @@ class SetsBackward {
   void run(Range queries) {
     for (int64_t query = queries.begin; query < queries.end; ++query) {
       const int64_t* const set = problem_.lists.set(list_, query);
-      const int64_t count = pack_set(problem_.lists, problem_.dense, geometry_, layout_, batch_,
-                                     head_, set, of_set_, pack_);
+      const int64_t count = pack_set<E>(problem_.lists, problem_.dense, geometry_, layout_, batch_,
+                                        head_, set, of_set_, pack_);
       std::memset(own_memory_, 0, own_layout_.end * sizeof(R));
       task_.run({query * geometry_.group, (query + 1) * geometry_.group});
       for (int p = 0; p < geometry_.order; ++p) {
-        add_rows_of_set(set, count, own_.key[p], geometry_.key_depth(p), gradients_.key[p]);
-        add_rows_of_set(set, count, own_.value[p], geometry_.value_depth, gradients_.value[p]);
+        const auto add = kTiled<E> && p == geometry_.inner() ? add_columns_of_set : add_rows_of_set;
+        add(set, count, own_.key[p], geometry_.key_depth(p), gradients_.key[p]);
+        add(set, count, own_.value[p], geometry_.value_depth, gradients_.value[p]);
       }
     }
   }
@@ -124,6 +126,17 @@ class SetsBackward {
     }
   }
 
+  // The same for gradients that lie transposed, in panels of [width, kPanelKeys].
+  static void add_columns_of_set(const int64_t* set, int64_t count, const R* from, int64_t width,
+                                 R* to) {
+    if (!to) return;
+    for (int64_t i = 0; i < count; ++i) {
+      R* const row = to + set[i] * width;
+      const R* const column = from + i / kPanelKeys * kPanelKeys * width + i % kPanelKeys;
+      for (int64_t c = 0; c < width; ++c) row[c] += column[c * kPanelKeys];
+    }
+  }
+
   const SparseBackward<T>& problem_;
   const HaloGradients<R>& gradients_;
   const int64_t batch_, head_, list_;
@@ -134,7 +147,7 @@ class SetsBackward {
   R *const pack_, *const own_memory_;
   const HaloGradients<R> own_;
   const HeadPack<R> head_pack_;
-  BackwardTask<T, R> task_;
+  BackwardTask<T, E> task_;
 };
 
 }  // namespace HWY_NAMESPACE

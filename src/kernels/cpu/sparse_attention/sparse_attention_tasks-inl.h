@@ -39,7 +39,8 @@ int64_t head_slot(const DenseProblem<T>& whole, const TaskIndex& index) {
   return index.batch * whole.kv_heads + index.head;
 }
 
-template <class T>
+/// E is the kind of the operands of sets; tuples that are processed one by one take numbers.
+template <class E, class T>
 void run_forward_task(const SparseForward<T>& problem, const DensePlan& plan, int phase,
                       int64_t task, void* workspace, void* scratch_memory) {
   using R = Accum<T>;
@@ -49,7 +50,8 @@ void run_forward_task(const SparseForward<T>& problem, const DensePlan& plan, in
   const Range queries{whole.queries * index.block / plan.blocks,
                       whole.queries * (index.block + 1) / plan.blocks};
   if (takes_tiles(whole, problem.lists)) {
-    SetsForward<T>(problem, index.batch, index.head, scratch).run(queries);
+    const TileSession session(kTiled<E> ? kTileEngine : TileEngine::none);
+    SetsForward<E, T>(problem, index.batch, index.head, scratch).run(queries);
     return;
   }
   const auto equal = with_length(whole, problem.lists.size);
@@ -67,7 +69,7 @@ void run_forward_task(const SparseForward<T>& problem, const DensePlan& plan, in
 }
 
 /// Writes the gradients of one segment of queries into its zeroed private rows.
-template <class T>
+template <class E, class T>
 void run_segment(const SparseBackward<T>& problem, const Geometry& geometry,
                  const Segments& segments, const TaskIndex& index, const HeadRows<Accum<T>>* rows,
                  Accum<T>* gradients, Accum<T>* scratch) {
@@ -80,11 +82,12 @@ void run_segment(const SparseBackward<T>& problem, const Geometry& geometry,
     RunsBackward<T>(problem, geometry, *rows, own, index.batch, index.head, scratch)
         .run({queries.begin * geometry.group, queries.end * geometry.group});
   } else {
-    SetsBackward<T>(problem, own, index.batch, index.head, scratch).run(queries);
+    const TileSession session(kTiled<E> ? kTileEngine : TileEngine::none);
+    SetsBackward<E, T>(problem, own, index.batch, index.head, scratch).run(queries);
   }
 }
 
-template <class T>
+template <class E, class T>
 void run_backward_task(const SparseBackward<T>& problem, const DensePlan& plan, int phase,
                        int64_t task, void* workspace, void* scratch_memory) {
   using R = Accum<T>;
@@ -107,16 +110,20 @@ void run_backward_task(const SparseBackward<T>& problem, const DensePlan& plan, 
     const int64_t slot = head_slot(whole, index);
     R* const gradients = all_gradients + slot * halos;
     if (tiles) {
-      run_segment(problem, geometry, segments, index, nullptr, gradients, scratch);
+      run_segment<E>(problem, geometry, segments, index, nullptr, gradients, scratch);
     } else {
       const HeadRows<R> rows(layout, whole.order, packs + slot * layout.size);
-      run_segment(problem, geometry, segments, index, &rows, gradients, scratch);
+      run_segment<E>(problem, geometry, segments, index, &rows, gradients, scratch);
     }
   } else {
     const TaskIndex index(whole, ceil_div(longest_axis(whole), kAddRows), task);
-    add_halos<R>(whole, geometry, segments, index.batch, index.head,
-                 {index.block * kAddRows, (index.block + 1) * kAddRows},
-                 all_gradients + head_slot(whole, index) * halos, scratch);
+    const Range keys{index.block * kAddRows, (index.block + 1) * kAddRows};
+    const R* const own = all_gradients + head_slot(whole, index) * halos;
+    if (tiles) {
+      add_halos<E, false>(whole, geometry, segments, index.batch, index.head, keys, own, scratch);
+    } else {
+      add_halos<R>(whole, geometry, segments, index.batch, index.head, keys, own, scratch);
+    }
   }
 }
 
