@@ -5,6 +5,8 @@ import torch
 
 import nsimplex
 
+pytestmark = pytest.mark.cpu_kernel
+
 
 def draw(length, dtype=torch.float32):
     return torch.randn(1, 2, length, 4, dtype=dtype)

@@ -66,6 +66,7 @@ def expanded(length, width=8):
     return torch.randn(1, 1, 1, width).expand(1, 1, length, width)
 
 
+@pytest.mark.cpu_kernel
 @pytest.mark.parametrize("length", [2**41, 2**57, 2**59])
 def test_an_axis_longer_than_any_memory_is_refused(length):
     """An expanded view has any length for nothing; the kernel's workspace does not."""
@@ -82,6 +83,7 @@ def test_an_axis_longer_than_any_memory_is_refused(length):
             call()
 
 
+@pytest.mark.cpu_kernel
 @pytest.mark.parametrize("length", [2**41, 2**57])
 def test_the_reference_refuses_such_an_axis_too(length):
     query, long = torch.randn(1, 1, 1, 8), expanded(length)
