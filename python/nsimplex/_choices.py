@@ -43,6 +43,7 @@ IndexerSource = Literal["light", "reuse"]
 LanguageSelection = Literal["window", "topk", "path", "linear"]
 Norm = Literal["none", "qk", "qkv"]
 ScaleName = Literal["standard", "unit"]
+WidthRecipe = Literal["muon", "mup"]
 
 # Causal structure
 Dangling = Literal["uniform", "eigenvector"]

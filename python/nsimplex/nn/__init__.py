@@ -24,6 +24,7 @@ from .graph_transformer import GraphTransformer
 from .language_model import LanguageModel
 from .language_options import LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
+from .parameter_groups import ParameterGroups, parameter_groups
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Union, Window
 from .separable_attention import SeparableAttention
@@ -50,6 +51,7 @@ __all__ = [
     "Linear",
     "MessagePassing",
     "Neighbours",
+    "ParameterGroups",
     "Path",
     "PatternLinear",
     "RMSNorm",
@@ -70,4 +72,5 @@ __all__ = [
     "graph_loss",
     "graph_metrics",
     "order_shares",
+    "parameter_groups",
 ]

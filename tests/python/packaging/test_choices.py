@@ -72,6 +72,7 @@ CALLS = {
     "SetPattern": lambda: nsimplex.indexer_loss(X, X, X, AXES, pattern="x", indices=SETS),
     "Side": lambda: causal.causal_embed(GRAPH, side="x"),
     "Symmetry": lambda: nsimplex.graph.tuple_batch(SETS[0], 4, symmetry="x"),
+    "WidthRecipe": lambda: nn.parameter_groups(torch.nn.Linear(2, 2), recipe="x"),
     "Missing": lambda: causal.CausalGraph(missing="x").fit(TABLE),
 }
 

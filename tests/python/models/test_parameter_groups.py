@@ -1,0 +1,139 @@
+"""Groups of parameters whose learning rates fit models of every width."""
+
+import copy
+import math
+
+import pytest
+import torch
+
+from nsimplex import nn
+from nsimplex.nn import parameter_groups
+
+LR, DECAY = 0.02, 0.1
+
+
+def model(dim=32, order=2, tied=False, **options):
+    made = nn.LanguageModelOptions(
+        vocabulary=9, layers=1, dim=dim, heads=2, order=order, every=1, tied=tied, mlp_ratio=4,
+        mlp="gelu", scale="unit", window=[4], **options,
+    )  # fmt: skip
+    return nn.LanguageModel(made, torch.Generator().manual_seed(1))
+
+
+def rates(groups):
+    """{name: (rate, decay)}."""
+    return {n: (group["lr"], group["weight_decay"]) for group in groups for n in group["names"]}
+
+
+@pytest.mark.parametrize("width", [32, 96])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_rates_of_mup(width, order):
+    groups = parameter_groups(
+        model(width, order), model(32, order), recipe="mup", lr=LR, weight_decay=DECAY
+    )
+    matrix = pytest.approx((LR * 32 / width, DECAY * width / 32))
+    assert groups.muon == []
+    assert rates(groups.adamw) == {
+        "embedding.weight": (LR, 0),
+        "blocks.0.attention_norm.weight": (LR, 0),
+        "blocks.0.attention.qkv.weight": matrix,
+        "blocks.0.attention.output.weight": matrix,
+        "blocks.0.mlp_norm.weight": (LR, 0),
+        "blocks.0.mlp.up.weight": matrix,
+        "blocks.0.mlp.down.weight": matrix,
+        "norm.weight": (LR, 0),
+        "head.weight": matrix,
+    }
+
+
+@pytest.mark.parametrize("width", [32, 96])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_rates_of_muon(width, order):
+    groups = parameter_groups(
+        model(width, order), model(32, order), lr=LR, adamw_lr=0.003, weight_decay=DECAY
+    )
+    assert rates(groups.muon) == {
+        "blocks.0.attention.qkv.weight": (LR, DECAY),
+        "blocks.0.attention.output.weight": (LR, DECAY),
+        "blocks.0.mlp.up.weight": (LR, DECAY),
+        "blocks.0.mlp.down.weight": pytest.approx((LR / 2, DECAY * 2)),  # sqrt(1 / 4)
+    }
+    assert rates(groups.adamw) == {
+        "embedding.weight": (0.003, 0),
+        "blocks.0.attention_norm.weight": (0.003, 0),
+        "blocks.0.mlp_norm.weight": (0.003, 0),
+        "norm.weight": (0.003, 0),
+        "head.weight": pytest.approx((0.003 * 32 / width, DECAY * width / 32)),
+    }
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon")
+@pytest.mark.parametrize("width", [16, 64])
+def test_a_step_of_muon_has_the_same_spectral_norm_at_every_width(width):
+    torch.manual_seed(2)
+    made = model(width)
+    groups = parameter_groups(made, model(16), lr=LR)
+    before = copy.deepcopy(dict(made.named_parameters()))
+    optimizers = [torch.optim.Muon(groups.muon, ns_steps=30, ns_coefficients=(1.5, -0.5, 0.0)),
+                  torch.optim.AdamW(groups.adamw)]  # fmt: skip
+    tokens = torch.randint(9, (8, 33))
+    made.loss(tokens[:, :-1], tokens[:, 1:]).backward()
+    for each in optimizers:
+        each.step()
+    for name in groups.muon[0]["names"] + groups.muon[1]["names"]:
+        old, new = before[name].detach(), made.get_parameter(name).detach()
+        step = torch.linalg.matrix_norm(new - old, 2).item()
+        assert step == pytest.approx(LR * math.sqrt(old.size(0) / old.size(1)), rel=0.05), name
+
+
+def test_stacks_of_matrices_inputs_and_frozen_weights():
+    def stack(width):
+        made = torch.nn.Module()
+        made.stack = torch.nn.Parameter(torch.empty(3, width, width))
+        made.patterns = torch.nn.Parameter(torch.empty(5, width))
+        made.inputs = torch.nn.Linear(7, width)
+        made.frozen = torch.nn.Linear(width, width, bias=False).requires_grad_(False)
+        return made
+
+    found = parameter_groups(stack(64), stack(16), recipe="mup", lr=LR, weight_decay=DECAY)
+    assert rates(found.adamw) == {
+        "stack": (LR / 4, DECAY * 4),
+        "patterns": (LR, DECAY),
+        "inputs.weight": (LR, DECAY),  # its inputs do not grow
+        "inputs.bias": (LR, 0),
+    }
+    assert all(weight.requires_grad for group in found.adamw for weight in group["params"])
+    muon = parameter_groups(stack(64), stack(16), outputs=["inputs"])
+    assert muon.muon == [] and "inputs.weight" in rates(muon.adamw)
+
+
+def test_a_base_on_the_device_meta():
+    made, options = model(64), model(16).options
+    with torch.device("meta"):
+        base = nn.LanguageModel(options)
+    assert base.head.weight.is_meta
+    for recipe in ("muon", "mup"):
+        own, other = (parameter_groups(made, each, recipe=recipe) for each in (base, model(16)))
+        assert rates(own.adamw) == rates(other.adamw)
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: parameter_groups(3), r"model: expected a torch.nn.Module, got "),
+        (lambda: parameter_groups(model(), 3), r"base: expected None or a torch.nn.Module, got "),
+        (lambda: parameter_groups(model(), torch.nn.Linear(2, 2)), r"base: expected a parameter "
+         r"embedding.weight, found none"),
+        (lambda: parameter_groups(torch.nn.Linear(2, 2), torch.nn.Conv1d(2, 2, 1)),
+         r"base: expected weight with 2 axes .* got shape \[2, 2, 1\] for \[2, 2\]"),
+        (lambda: parameter_groups(model(tied=True)), r"model: expected an output with weights of "),
+        (lambda: parameter_groups(model(), recipe="sgd"), r"recipe: expected muon or mup, got 's"),
+        (lambda: parameter_groups(model(), lr=0.0), r"lr: expected a positive number, got 0"),
+        (lambda: parameter_groups(model(), adamw_lr=-1), r"adamw_lr: expected a positive"),
+        (lambda: parameter_groups(model(), weight_decay=math.nan), r"weight_decay: expected 0 or "),
+    ],
+)  # fmt: skip
+def test_errors_name_the_argument(call, said):
+    with pytest.raises((ValueError, TypeError), match=said) as error:
+        call()
+    assert str(error.value).startswith("[parameter_groups] ") and "\n" not in str(error.value)
