@@ -1,4 +1,4 @@
-"""Does the best learning rate stay the same as a model grows? Three recipes, orders 1 and 2.
+"""Does the best learning rate stay the same as a model grows? Three recipes, any order.
 
     python bench/compare/rate_transfer.py --text some.txt
     python bench/compare/rate_transfer.py --text some.txt --seeds 3 --steps 300
@@ -7,11 +7,8 @@
 Small language models, all of whose layers have order N, grow by the width of their heads. Recipes:
 
 - `adamw`: AdamW with one rate, scales `standard`;
-- `mup`: AdamW with the rate of matrices in the blocks and of the output divided by the growth of
-  the width (and the first output weights too), scales `unit`, which are 1 / D for N = 1;
-- `muon`: torch's Muon for the matrices in the blocks, whose steps have a spectral norm of
-  rate * sqrt(max(1, rows / columns)) at every width, scales `unit`; embedding, output and gains
-  by AdamW as in `mup`.
+- `mup` and `muon`: the recipes of `nsimplex.nn.parameter_groups`, with the first output weights
+  divided by the growth of the width. Scales are `unit`, which are 1 / D for N = 1.
 
 One line of JSON per model and rate has the losses of the seeds on held-out text in nats per byte,
 their mean, and the number of seeds that diverged: whose loss is not finite or above that of even
@@ -19,6 +16,8 @@ odds, ln 256. Then one line per model has its best rate, the losses there, and h
 ladder it lies from that of the smallest model.
 
 `--bf16-gradients` rounds every gradient to bfloat16 before it is clipped and used.
+`--float32-muon` makes the products of Muon in float32. torch makes them in bfloat16, which takes
+ten times as long on processors without such products.
 """
 
 from __future__ import annotations
@@ -26,11 +25,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from nsimplex.nn import LanguageModel, LanguageModelOptions
+from nsimplex.nn import LanguageModel, LanguageModelOptions, parameter_groups
 
 HEADS = 2
 BETAS = (0.9, 0.99)
@@ -42,23 +42,28 @@ def batch_of(data, size, context, generator):
     return torch.stack([data[start : start + context + 1] for start in starts])
 
 
-def optimizers_of(recipe, model, rate, growth):
-    blocks = [p for n, p in model.named_parameters() if n.startswith("blocks.") and p.dim() == 2]
-    others = [p for n, p in model.named_parameters() if p.dim() == 1 or n == "embedding.weight"]
-    head = [model.head.weight]
+def optimizers_of(recipe, model, base, rate):
     adamw = lambda groups: torch.optim.AdamW(groups, lr=rate, betas=BETAS, weight_decay=0.0)
     if recipe == "adamw":
-        return [adamw([{"params": blocks + others + head}])]
-    if recipe == "mup":
-        return [adamw([{"params": others}, {"params": blocks + head, "lr": rate / growth}])]
-    return [
-        torch.optim.Muon(blocks, lr=rate, weight_decay=0.0, adjust_lr_fn="original"),
-        adamw([{"params": others}, {"params": head, "lr": rate / growth}]),
-    ]
+        return [adamw(model.parameters())]
+    groups = parameter_groups(model, base, recipe=recipe, lr=rate)
+    muon = [torch.optim.Muon(groups.muon)] if groups.muon else []
+    return [*muon, adamw(groups.adamw)]
+
+
+def orthogonal(gradient, coefficients, steps, eps):
+    """The orthogonalisation of torch.optim.Muon, in float32."""
+    a, b, c = coefficients
+    tall = gradient.size(0) > gradient.size(1)
+    x = gradient.T if tall else gradient
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if tall else x
 
 
 def loss_of(arguments, data, held_out, recipe, order, width, rate, seed):
-    growth = width / arguments.widths[0]
     options = LanguageModelOptions(
         layers=2,
         dim=width,
@@ -71,10 +76,11 @@ def loss_of(arguments, data, held_out, recipe, order, width, rate, seed):
         tied=False,
     )
     model = LanguageModel(options, torch.Generator().manual_seed(seed))
+    base = LanguageModel(replace(options, dim=arguments.widths[0]))
     if recipe != "adamw":
         with torch.no_grad():
-            model.head.weight /= growth
-    optimizers = optimizers_of(recipe, model, rate, growth)
+            model.head.weight *= arguments.widths[0] / width
+    optimizers = optimizers_of(recipe, model, base, rate)
     first = [[group["lr"] for group in each.param_groups] for each in optimizers]
     generator = torch.Generator().manual_seed(seed)
     warmup = max(arguments.steps // 10, 1)
@@ -118,9 +124,13 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--bf16-gradients", action="store_true")
+    parser.add_argument("--float32-muon", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    if arguments.float32_muon:
+        torch.optim._muon._zeropower_via_newtonschulz = orthogonal
     text = bytearray(Path(arguments.text).read_bytes())
     data = torch.frombuffer(text, dtype=torch.uint8).long()
     cut = len(data) * 9 // 10
@@ -134,7 +144,7 @@ def main() -> None:
                 for rate in arguments.rates:
                     losses = [
                         loss_of(arguments, data[:cut], held_out, **cell, rate=rate, seed=seed)
-                        for seed in range(1, arguments.seeds + 1)
+                        for seed in range(arguments.seed, arguments.seed + arguments.seeds)
                     ]
                     mean = sum(losses) / len(losses)
                     means.append(mean if math.isfinite(mean) else math.inf)
