@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._library import operators
+
+__all__ = ["AttentionCall", "CallPart"]
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,12 @@ class AttentionCall:
                     options[name] = value.narrow(axis, batch, 1)
         if options.get("key_masks") is not None:
             options["key_masks"] = [mask[one] for mask in options["key_masks"]]
-        return AttentionCall(
-            self.query[one].detach(),
-            [key[one].detach() for key in self.keys],
-            [value[one].detach() for value in self.values],
-            options,
+        return replace(
+            self,
+            query=self.query[one].detach(),
+            keys=[key[one].detach() for key in self.keys],
+            values=[value[one].detach() for value in self.values],
+            options=options,
         )
 
     def rows(self, chosen: Tensor) -> AttentionCall:
@@ -76,7 +79,7 @@ class AttentionCall:
             options["mask"] = given & mask
         else:
             options["mask"] = given.masked_fill(~mask, -torch.inf)
-        return AttentionCall(self.query[:, :, chosen], self.keys, self.values, options)
+        return replace(self, query=self.query[:, :, chosen], options=options)
 
     def _uses_positions(self) -> bool:
         return bool(
@@ -113,12 +116,16 @@ class AttentionCall:
 
     def marginals(self, axis: int) -> Tensor:
         """The weight that each query puts on each key of an axis, [B, Hq, Tq, T_axis]."""
+        options = self.options | {"reduce": "sum", "output_scale": 1.0}
+        return operators.attention(self.query, self.keys, self._one_hot(axis), **options)[0]
+
+    def _one_hot(self, axis: int) -> list[Tensor]:
+        """Values that turn a sum over tuples into the marginals of an axis."""
         width = self.keys[axis].size(2)
         rows = [key.new_zeros(1, width).expand(*key.shape[:3], width) for key in self.keys]
         one_hot = torch.eye(width, dtype=self.query.dtype, device=self.query.device)
         rows[axis] = one_hot.expand(*self.keys[axis].shape[:3], width)
-        options = self.options | {"reduce": "sum", "output_scale": 1.0}
-        return operators.attention(self.query, self.keys, rows, **options)[0]
+        return rows
 
     def entropy(self) -> tuple[Tensor, Tensor]:
         """(entropy of each query's weights in nats, logarithm of its number of tuples), [B, Hq,
@@ -165,9 +172,28 @@ class AttentionCall:
             else value
             for name, value in self.options.items()
         }
-        return AttentionCall(
-            self.query.double(),
-            [key.double() for key in self.keys],
-            [value.double() for value in self.values],
-            options,
+        return replace(
+            self,
+            query=self.query.double(),
+            keys=[key.double() for key in self.keys],
+            values=[value.double() for value in self.values],
+            options=options,
         )
+
+    def lse(self) -> Tensor:
+        """The logarithm of the sum of all exponentials, [B, Hq, Tq], without dropout."""
+        zeros = [key.new_zeros(1).expand(*key.shape[:3], 1) for key in self.keys]
+        options = self.options | {"dropout_p": 0.0, "seed": None}
+        return operators.attention(self.query, self.keys, zeros, **options)[1]
+
+    def parts(self) -> list[CallPart]:
+        """Ordinary calls of which this one is the union."""
+        return [CallPart([*range(self.order)], self, self.lse())]
+
+
+class CallPart(NamedTuple):
+    """An ordinary call whose tuples are some of those of a whole call."""
+
+    axes: list[int]  #: of the whole call
+    call: AttentionCall
+    lse: Tensor  #: [B, Hq, Tq]: a logit e has the weight exp(e - lse), or relu(e) exp(-lse)

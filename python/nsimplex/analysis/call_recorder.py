@@ -1,6 +1,6 @@
 """The attention calls of a running model, as calls of :func:`nsimplex.attention`.
 
-A mode of torch sees every function that a model calls. Recorded are nsimplex's dense attention,
+A mode of torch sees every function that a model calls. Recorded are nsimplex's attention,
 ``scaled_dot_product_attention``, ``torch.nn.MultiheadAttention``, and a softmax between two
 products (``matmul``, ``bmm``, ``baddbmm``, ``@`` or ``einsum``). Hooks tell which module called.
 """
@@ -20,10 +20,12 @@ from torch.overrides import TorchFunctionMode
 from .._arguments import describe
 from .attention_calls import AttentionCall
 from .listed_calls import ListedCall
+from .other_calls import FaceCall, SeparableCall
 from .torch_calls import four_axes, multi_head_call, scaled_dot_product_call
 
 #: Arguments that hold the keys of earlier tokens; a call that is repeated goes without them.
 _CACHES = ("past_key_value", "past_key_values", "layer_past", "cache")
+_OPERATORS = ("attention", "face_attention", "separable_attention", "sparse_attention")
 
 
 @dataclass
@@ -41,7 +43,8 @@ class RecordedCall:
     before: Tensor | None = None  #: tokens [B, T, C]
     after: Tensor | None = None
     block_after: Tensor | None = None
-    listed: ListedCall | None = None  #: instead of ``call`` if the tuples were chosen
+    #: instead of ``call``
+    other: ListedCall | FaceCall | SeparableCall | None = None
 
     def again(self, tokens: Tensor) -> Tensor:
         """The module's output for other tokens in the place of the recorded ones."""
@@ -172,22 +175,28 @@ class CallRecorder(TorchFunctionMode):
         return result
 
     def _operator(self, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
-        name = name.removeprefix("nsimplex.")
-        if name not in ("attention", "attention_reference", "face_attention", "sparse_attention"):
+        name = name.removeprefix("nsimplex.").removesuffix("_reference")
+        if name not in _OPERATORS:
             return
-        query, keys, values = args[:3]
-        if name.startswith("attention"):
-            self._add(AttentionCall(query, list(keys), list(values), dict(kwargs)))
+        query, keys, values = args[0], list(args[1]), list(args[2])
+        if name == "attention":
+            self._add(AttentionCall(query, keys, values, dict(kwargs)))
+            return
+        other: ListedCall | FaceCall | SeparableCall
+        if name == "face_attention":
+            other = FaceCall(query, keys, values, dict(kwargs))
+        elif name == "separable_attention":
+            other = SeparableCall.of(query, keys, values, kwargs)
         else:
-            listed = _listed(args, kwargs) if name == "sparse_attention" else None
-            self._add(None, len(keys), query.size(1), listed)
+            other = _listed(args, kwargs)
+        self._add(None, len(keys), query.size(1), other)
 
     def _add(
         self,
         call: AttentionCall | None,
         order: int = 1,
         heads: int = 1,
-        listed: ListedCall | None = None,
+        other: ListedCall | FaceCall | SeparableCall | None = None,
     ) -> None:
         if call is not None:
             order, heads = call.order, call.query.size(1)
@@ -209,7 +218,7 @@ class CallRecorder(TorchFunctionMode):
             self._names[inner[-1]] if inner else None,
             args,
             kwargs,
-            listed=listed,
+            other=other,
         )
         tokens = record.tokens_given()
         record.before = None if tokens is None else record.tokens_of(tokens).detach()

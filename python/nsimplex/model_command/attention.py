@@ -55,7 +55,7 @@ def show(request: dict[str, Any], channel: Channel) -> None:
             head=head,
             query=query,
             keys=list(keys),
-            texts=[labels[key] for key in keys],
+            texts=[view.label(key) for key in keys],
             weight=weight,
         )
     channel.text(view.text(head=head, query=query))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from .._printable import printable
+from .heaviest import LEFT_OUT
 
 _INK, _MUTED, _QUERY, _TUPLE, _NEGATIVE = "#171a21", "#667085", "#d9580d", "#2563eb", "#c0262d"
 _STEP, _MARGIN, _LONGEST = 46, 60, 12
@@ -23,7 +24,7 @@ def short_label(label: str) -> str:
 
 def tuples_svg(query: int, tuples: Sequence[_Tuple], label: _Label) -> str:
     """The drawing of the heaviest tuples of one query."""
-    nodes = sorted({query, *(key for keys, _ in tuples for key in keys)})
+    nodes = sorted({query, *(key for keys, _ in tuples for key in keys)} - {LEFT_OUT})
     order = len(tuples[0][0]) if tuples else 1
     title = f"heaviest tuples of query {query}, order {order}"
     return (
@@ -162,7 +163,7 @@ def _circle(
     most = max((weight for _, weight in tuples), default=0.0)
     parts = []
     for keys, weight in reversed(tuples):  # the heaviest on top
-        corners = sorted({query, *keys}, key=angle.__getitem__)
+        corners = sorted({query, *keys} - {LEFT_OUT}, key=angle.__getitem__)
         points = [point(node, radius) for node in corners]
         strength = _strength(weight, most)
         note = f"<title>{_note(label, (query, *keys), weight)}</title>"
@@ -202,7 +203,9 @@ def _strength(weight: float, most: float) -> float:
 
 
 def _note(label: _Label, nodes: Sequence[int], weight: float) -> str:
-    names = ", ".join(f"{short_label(label(node))} {node}" for node in nodes)
+    names = ", ".join(
+        label(node) if node == LEFT_OUT else f"{short_label(label(node))} {node}" for node in nodes
+    )
     return escape(f"({names}): {100 * weight:.2f} %")
 
 

@@ -11,13 +11,16 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._layout import Layout, heads_first
-from .._library import operators
 from .._options import operator_options
-from ..analysis.attention_calls import AttentionCall
+from ..analysis.attention_calls import AttentionCall, CallPart
+from ..analysis.other_calls import AugmentedCall, augmented
 from ..attention import attention
 from ..routing import _tuples_of_call
 
-__all__ = ["HeaviestTuples", "heaviest", "heaviest_tuples"]
+__all__ = ["LEFT_OUT", "HeaviestTuples", "heaviest", "heaviest_tuples"]
+
+#: The index of an axis with a row of ones that a tuple leaves out.
+LEFT_OUT = -2
 
 #: Finite numbers of a mask below this exclude a tuple, for the choice of the heaviest ones.
 _MOST_MASK = 1e6
@@ -27,7 +30,8 @@ _MOST_TUPLES = 2**17  # that are scored at a time, if one query does not have mo
 class HeaviestTuples(NamedTuple):
     """The heaviest tuples of each query, heaviest first."""
 
-    #: int64 [B, Hq, Q, count, N]: keys of the tuple; -1 after a query's last tuple
+    #: int64 [B, Hq, Q, count, N]: keys of the tuple; -2 on an axis that it leaves out
+    #: (``augment``); -1 on all axes after a query's last tuple
     indices: Tensor
     weights: Tensor  #: float64 [B, Hq, Q, count]; 0 after the last tuple
 
@@ -57,14 +61,15 @@ def heaviest_tuples(
         count: number of tuples per query, at least 1.
         queries: indices of the queries, rising; None: all.
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention` except ``augment``. Dropout is left out.
+        options: those of :func:`nsimplex.attention`. Dropout is left out.
 
     Returns:
         :class:`HeaviestTuples`. A query with fewer admissible tuples has -1 and weight 0 after
-        them.
+        them. With ``augment``, tuples of fewer keys have -2 on the axes that they leave out, and
+        their weights are those in the common softmax.
 
     Raises:
-        ValueError: count < 1, an index out of range, augment, or what attention refuses.
+        ValueError: count < 1, an index out of range, or what attention refuses.
 
     Complexity: the arithmetic of two forward passes for these queries; memory
         O((T D + Q count) B Hq) and blocks of 2^17 to 2^22 scores. ``cu_seqlens`` adds a mask of
@@ -81,10 +86,12 @@ def heaviest_tuples(
     query, keys = heads_first("heaviest_tuples", layout, query, keys)
     check_heads("heaviest_tuples", query, keys)
     flat = operator_options(query, keys, keys, **options)
-    call = AttentionCall(query.detach(), [key.detach() for key in keys], list(keys), flat)
+    call = augmented(
+        AttentionCall(query.detach(), [key.detach() for key in keys], list(keys), flat)
+    )
     if queries is not None:
         call = call.rows(rows_of("heaviest_tuples", queries, query.size(2), query.device))
-    return heaviest(call, count, "heaviest_tuples")
+    return heaviest(call, count)
 
 
 def check_heads(function: str, query: Tensor, keys: Sequence[Tensor]) -> None:
@@ -112,10 +119,8 @@ def rows_of(
 
 
 @torch.no_grad()
-def heaviest(call: AttentionCall, count: int, function: str) -> HeaviestTuples:
+def heaviest(call: AttentionCall | AugmentedCall, count: int) -> HeaviestTuples:
     """The heaviest tuples of all queries of a call."""
-    if call.options.get("augment"):
-        raise ValueError(f"[{function}] augment: expected None, because its rows are no tuples")
     call = call.double()
     length = call.query.size(2)
     each = math.prod((call.query.size(0), call.query.size(1), *(k.size(2) for k in call.keys)))
@@ -133,12 +138,27 @@ def heaviest(call: AttentionCall, count: int, function: str) -> HeaviestTuples:
     )
 
 
-def _heaviest(call: AttentionCall, count: int) -> HeaviestTuples:
+def _heaviest(call: AttentionCall | AugmentedCall, count: int) -> HeaviestTuples:
     """One block of queries."""
+    tables, weights = [], []
+    for part in call.parts():
+        table, weight = _of_part(part, count)
+        if len(part.axes) < call.order:
+            whole = table.new_full((*table.shape[:-1], call.order), LEFT_OUT)
+            whole[..., part.axes] = table
+            table = whole.masked_fill((weight == 0)[..., None], -1)
+        tables.append(table)
+        weights.append(weight)
+    table, weight = torch.cat(tables, 3), torch.cat(weights, 3)
+    order = weight.argsort(dim=-1, descending=True, stable=True)[..., :count]
+    table = table.gather(3, order[..., None].expand(*order.shape, call.order))
+    return HeaviestTuples(table, weight.gather(3, order))
+
+
+def _of_part(part: CallPart, count: int) -> tuple[Tensor, Tensor]:
+    """(tuples, weights) of an ordinary call, in any order."""
+    call, lse = part.call, part.lse
     batch, heads, length, _ = call.query.shape
-    zeros = [key.new_zeros(1).expand(*key.shape[:3], 1) for key in call.keys]
-    options = call.options | {"dropout_p": 0.0, "seed": None}
-    lse = operators.attention(call.query, call.keys, zeros, **options)[1]
     single, shifted_query, shifted_keys = _of_single_heads(call)
     indices, offsets = _tuples_of_call(shifted_query, shifted_keys, count, **single)
     counts = offsets.flatten(0, 1).diff().flatten()  # [B Hq Tq]
@@ -159,9 +179,7 @@ def _heaviest(call: AttentionCall, count: int) -> HeaviestTuples:
     missing = (table[..., 0] < 0) | ~(weights > 0)
     weights = weights.masked_fill(missing, 0)
     table = table.masked_fill(missing[..., None], -1)
-    order = weights.argsort(dim=-1, descending=True, stable=True)
-    table = table.gather(3, order[..., None].expand_as(table))
-    return HeaviestTuples(table, weights.gather(3, order))
+    return table, weights
 
 
 def _of_single_heads(call: AttentionCall) -> tuple[dict[str, Any], Tensor, list[Tensor]]:

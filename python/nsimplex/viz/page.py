@@ -197,6 +197,7 @@ function element(parent, name, attributes, text) {
 }
 const clear = id => { field(id).textContent = ""; return field(id); };
 const cut = text => text === "" ? '""' : text.length <= 12 ? text : text.slice(0, 11) + "…";
+const named = (view, key) => key < 0 ? "left out" : cut(view.labels[key]) + " " + key;
 const percent = weight => (100 * weight).toFixed(2) + " %";
 function fill(id, texts) {
   const old = Number(field(id).value) || 0;
@@ -218,7 +219,8 @@ function bars(parent, view, keys, weights) {
 }
 function draw(view, query, tuples) {
   const parent = clear("drawing");
-  const nodes = [...new Set([query, ...tuples.flatMap(t => t[0])])].sort((a, b) => a - b);
+  const nodes = [...new Set([query, ...tuples.flatMap(t => t[0])])].filter(n => n >= 0)
+    .sort((a, b) => a - b);
   const most = Math.max(...tuples.map(t => t[1]), 1e-12);
   const strength = w => 0.15 + 0.85 * w / most;
   const line = view.order === 1, step = 46, radius = Math.max(110, 13 * nodes.length);
@@ -236,7 +238,7 @@ function draw(view, query, tuples) {
     "font-family": "sans-serif", "font-size": 12 });
   for (const [keys, weight] of [...tuples].reverse()) {
     const s = strength(weight);
-    const corners = [...new Set([query, ...keys])].sort((a, b) => a - b);
+    const corners = nodes.filter(n => n === query || keys.includes(n));
     const points = corners.map(n => place.get(n));
     let made;
     const paint = { stroke: "#2563eb", "stroke-opacity": s, "stroke-width": 1 + 3 * s,
@@ -253,7 +255,7 @@ function draw(view, query, tuples) {
       made = element(svg, "polygon", { points: points.map(p => p.slice(0, 2).join(",")).join(" "),
         ...paint });
     }
-    element(made, "title", {}, keys.map(k => cut(view.labels[k]) + " " + k).join(", ")
+    element(made, "title", {}, keys.map(k => named(view, k)).join(", ")
       + ": " + percent(weight));
   }
   for (const node of nodes) {
@@ -281,7 +283,7 @@ function show() {
   tuples.forEach(([keys, weight], i) => {
     const row = element(table, "tr", {});
     element(row, "td", {}, i + 1);
-    for (const key of keys) element(row, "td", {}, cut(view.labels[key]) + " " + key);
+    for (const key of keys) element(row, "td", {}, named(view, key));
     element(row, "td", {}, percent(weight));
   });
   const marginals = clear("marginals");
@@ -293,7 +295,7 @@ function show() {
   view.tuples.forEach((all, i) => {
     const row = element(heads, "tr", {}), first = all[at][0];
     element(row, "td", {}, "head " + i);
-    element(row, "td", {}, first ? first[0].map(k => cut(view.labels[k])).join(", ") : "nothing");
+    element(row, "td", {}, first ? first[0].map(k => named(view, k)).join(", ") : "nothing");
     element(row, "td", {}, first ? percent(first[1]) : "");
   });
   bars(clear("sinks"), view, view.sinks.map(s => s[0]), view.sinks.map(s => s[1]));

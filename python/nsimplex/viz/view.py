@@ -20,10 +20,11 @@ from ..analysis.attention_calls import AttentionCall
 from ..analysis.call_recorder import run_recorded
 from ..analysis.listed_calls import ListedCall
 from ..analysis.model_report import spaced
+from ..analysis.other_calls import AugmentedCall, augmented
 from ..attention import attention
 from ..graph import edge_curvatures, tuple_batch
 from .drawing import graph_svg, tuples_svg
-from .heaviest import HeaviestTuples, check_heads, heaviest, rows_of
+from .heaviest import LEFT_OUT, HeaviestTuples, check_heads, heaviest, rows_of
 
 __all__ = ["TupleView", "view", "views"]
 
@@ -56,6 +57,8 @@ class TupleView:
 
     def label(self, key: int) -> str:
         """The text of a key."""
+        if key == LEFT_OUT:
+            return "left out"
         return self.labels[key] if 0 <= key < len(self.labels) else str(key)
 
     def sinks(self, count: int = 5) -> list[tuple[int, float]]:
@@ -71,7 +74,7 @@ class TupleView:
         self, *, head: int = 0, query: int | None = None
     ) -> list[tuple[tuple[int, ...], float]]:
         """(keys, weight) of the heaviest tuples of a query, heaviest first. ``query`` is one of
-        ``queries``; None: the last one."""
+        ``queries``; None: the last one. A key of -2 is an axis that the tuple leaves out."""
         place = self._place(head, query)
         found = []
         for keys, weight in zip(
@@ -79,7 +82,7 @@ class TupleView:
             self.tuples.weights[head, place].tolist(),
             strict=True,
         ):
-            if keys[0] >= 0:
+            if keys[0] != -1:
                 found.append((tuple(keys), weight))
         return found
 
@@ -88,23 +91,22 @@ class TupleView:
         place = self._place(head, query)
         at = self.queries[place]
         found = self.rows(head=head, query=at)
-        names = [
-            ", ".join(f"{key} {_quoted(self.label(key))}" for key in keys) for keys, _ in found
-        ]
+        names = [", ".join(map(self._named, keys)) for keys, _ in found]
         title = f"{self.name or 'attention'}: order {self.order}, head {head}, query {at} "
         lines = [title + _quoted(self.label(at)), "", "heaviest tuples"]
         lines += _bars(names, [weight for _, weight in found])
         for axis, marginal in enumerate(self.marginals):
             best = marginal[head, place].topk(min(5, marginal.size(-1)))
             lines += ["", f"heaviest keys of axis {axis + 1}"]
-            keys = [f"{key} {_quoted(self.label(key))}" for key in best.indices.tolist()]
+            keys = [self._named(key) for key in best.indices.tolist()]
             lines += _bars(keys, best.values.tolist())
         sinks = self.sinks()
         lines += ["", "sinks: mean weight over all queries, axes and heads"]
-        lines += _bars(
-            [f"{key} {_quoted(self.label(key))}" for key, _ in sinks], [m for _, m in sinks]
-        )
+        lines += _bars([self._named(key) for key, _ in sinks], [m for _, m in sinks])
         return "\n".join(lines)
+
+    def _named(self, key: int) -> str:
+        return self.label(key) if key == LEFT_OUT else f"{key} {_quoted(self.label(key))}"
 
     def svg(self, *, head: int = 0, query: int | None = None) -> str:
         """A drawing of the heaviest tuples as a whole SVG file: arcs between tokens for order 1,
@@ -171,7 +173,7 @@ def view(
         count: number of tuples per query and head.
         name: a title.
         layout: of query and keys, as in :func:`nsimplex.attention`.
-        options: those of :func:`nsimplex.attention` except ``augment``. Dropout is left out.
+        options: those of :func:`nsimplex.attention`. Dropout is left out.
 
     Returns:
         A :class:`TupleView`.
@@ -193,7 +195,7 @@ def view(
     check_heads("view", query, keys)
     flat = operator_options(query, keys, keys, **options)
     call = AttentionCall(query, list(keys), list(keys), flat).entry(0)
-    return _view_of(call, name, labels, queries, count, "view")
+    return _view_of(augmented(call), name, labels, queries, count, "view")
 
 
 @checked
@@ -207,8 +209,8 @@ def views(
 ) -> list[TupleView]:
     """What every attention layer of a model attends to in the first entry of a batch.
 
-    Layers are found as by :func:`nsimplex.analysis.report`, and layers of chosen tuples are shown
-    too. Layers of one softmax per face and with ``augment`` are left out.
+    Layers are found as by :func:`nsimplex.analysis.report`. Layers of chosen tuples, of separable
+    features, with one softmax per face and with ``augment`` are shown too.
 
     Args:
         model, batch: as in :func:`nsimplex.analysis.report`.
@@ -218,10 +220,12 @@ def views(
         One :class:`TupleView` per call of attention, in the order of the calls.
 
     Raises:
-        ValueError: the model calls no attention that can be shown, or what :func:`view` refuses.
+        ValueError: the model calls no attention, or what :func:`view` refuses.
 
     Complexity: one forward pass of the model, and :func:`view` per layer. A layer of chosen tuples
         takes a mask of T^N numbers for each of 32 queries at a time, and computes as a dense one.
+        A layer with faces stores the weights of as many queries, as its operator does. The
+        marginals of separable features take O(Hq T^2 R) operations, and no tuple.
 
     Example:
         >>> layer = nsimplex.nn.SimplicialAttention(8, heads=2, causal=True)
@@ -234,17 +238,15 @@ def views(
         raise TypeError(f"[views] model: expected a torch.nn.Module, got {describe(model)}")
     made = []
     for each in run_recorded(model, batch, "views").calls:
-        call = each.call or each.listed
-        if call is not None and not call.options.get("augment"):
+        call = each.other if each.call is None else augmented(each.call)
+        if call is not None:
             made.append(_view_of(call.entry(0), each.name, labels, queries, count, "views"))
-    if not made:
-        raise ValueError("[views] model: expected attention without augment and faces, found none")
     return made
 
 
 @torch.no_grad()
 def _view_of(
-    call: AttentionCall | ListedCall,
+    call: AttentionCall | AugmentedCall | ListedCall,
     name: str,
     labels: Sequence[str] | None,
     queries: Sequence[int] | None,
@@ -262,7 +264,7 @@ def _view_of(
         else rows_of(function, queries, length, device)
     )
     rows = call.rows(chosen)
-    found = heaviest(rows, count, function)
+    found = heaviest(rows, count)
     sums = [torch.zeros(call.query.size(1), key.size(2), dtype=torch.float64) for key in call.keys]
     pairs, weights = [], []
     for start in range(0, length, _BLOCK):

@@ -11,7 +11,7 @@ from nsimplex import analysis
 from nsimplex.analysis import call_recorder
 from nsimplex.analysis.call_recorder import run_recorded
 from nsimplex.analysis.layer_bounds import layer_lipschitz_bound
-from nsimplex.nn import ExpertChoice, SimplicialAttention, TopK
+from nsimplex.nn import ExpertChoice, Linear, SimplicialAttention, TopK
 
 
 class Attention(nn.Module):
@@ -197,9 +197,10 @@ def test_layers_that_no_theorem_covers_have_no_bound(layer):
     assert made.lipschitz_bound is None and made.jacobian is not None
 
 
-def test_layers_of_chosen_tuples_have_their_tokens_and_jacobian():
+@pytest.mark.parametrize("options", [dict(select=TopK(2)), dict(select=Linear()), dict(face=True)])
+def test_layers_without_one_softmax_have_their_tokens_and_jacobian(options):
     made = analysis.report(
-        SimplicialAttention(8, 2, causal=True, select=TopK(2)), torch.randn(2, 5, 8), steps=2
+        SimplicialAttention(8, 2, causal=True, **options), torch.randn(2, 5, 8), steps=2
     ).layers[0]
     assert made.order == 2 and made.entropy is None and made.sensitivity is None
     assert made.jacobian is not None and made.rank_after is not None

@@ -1,12 +1,33 @@
-"""The example of the page on layers runs."""
+"""The examples of the page on layers run."""
 
 import re
+
+import pytest
+import torch
 
 
 def test_the_example_runs(root):
     page = (root / "docs" / "models.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
     exec(example, names)  # compares the decoded steps for itself
     assert names["out"].shape == names["packed"].shape == (2, 32, 64)
     assert names["loss"] > 0
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon")
+def test_the_example_of_learning_rates_runs(root):
+    page = (root / "docs" / "models.md").read_text()
+    _, example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(example, names)
+    model, groups = names["model"], names["groups"]
+    tokens = torch.randint(256, (2, 17))
+    model.loss(tokens[:, :-1], tokens[:, 1:]).backward()
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    for optimizer in names["optimizers"]:
+        optimizer.step()
+    for group in groups.muon + groups.adamw:
+        for name, weight in zip(group["names"], group["params"], strict=True):
+            assert not torch.equal(weight, before.pop(name))
+    assert before == {}

@@ -164,12 +164,12 @@ def test_views_of_a_model_and_its_page(tmp_path):
     model = torch.nn.Sequential(*layers, SimplicialAttention(8, 2, augment=True))
     labels = ["</script>", "<img src=x>", "c", "d", "e"]
     made = viz.views(model, torch.randn(1, 5, 8), labels=labels, count=3)
-    assert [(each.name, each.order) for each in made] == [("0", 1), ("1", 2)]
+    assert [(each.name, each.order) for each in made] == [("0", 1), ("1", 2), ("2", 2)]
     page = viz.save_page(made, tmp_path / "page.html", title="a < b").read_text()
     assert "<title>a &lt; b" in page and "<img" not in page
     assert not re.search(r'(src|href)="?(http|//)', page)
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-    assert [each["order"] for each in data] == [1, 2]
+    assert [each["order"] for each in data] == [1, 2, 2]
     assert data[1]["labels"] == labels and data[0]["queries"] == [0, 1, 2, 3, 4]
     keys, weight = data[1]["tuples"][1][4][0]
     first = made[1].rows(head=1, query=4)[0]
@@ -184,6 +184,8 @@ def test_the_page_draws_in_a_browser(tmp_path):
         pytest.skip("no browser")
     query, keys = draw()
     made = [viz.view(query, keys, count=5, name="second"), viz.view(query, keys[:1], count=4)]
+    single = torch.tensor([[0.0] * 4, [-60.0] * 4])  # only tuples without a second key weigh
+    made.append(viz.view(query, keys, count=4, augment=True, order_bias=single))
     page = viz.save_page(made, tmp_path / "page.html").read_text()
     # What a user does, and what is drawn then.
     extra = """<script>
@@ -194,6 +196,9 @@ def test_the_page_draws_in_a_browser(tmp_path):
       field("layer").value = 1; field("layer").dispatchEvent(new Event("input"));
       seen.push(document.querySelectorAll("#drawing path.arc").length,
                 document.querySelectorAll("#marginals h3").length);
+      field("layer").value = 2; field("layer").dispatchEvent(new Event("input"));
+      seen.push(shapes(), field("table").textContent.split("left out").length - 1,
+                field("drawing").textContent.split("left out").length - 1);
       document.body.dataset.seen = JSON.stringify(seen);
     </script></body>"""
     (tmp_path / "page.html").write_text(page.replace("</body>", extra))
@@ -205,7 +210,7 @@ def test_the_page_draws_in_a_browser(tmp_path):
     assert 'data-ready="yes"' in run.stdout
     seen = json.loads(re.search(r'data-seen="(.*?)"', run.stdout)[1].replace("&quot;", '"'))
     arcs = sum(keys != (5,) for keys, _ in made[1].rows()[:2])
-    assert seen == [5, "5", 2, arcs, 1]
+    assert seen == [5, "5", 2, arcs, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +218,6 @@ def test_the_page_draws_in_a_browser(tmp_path):
     [
         (lambda q, k: viz.heaviest_tuples(q, k, 0), r"\[heaviest_tuples\] count: expected"),
         (lambda q, k: viz.heaviest_tuples(q, k, 1, queries=[6]), r"\[heaviest_tuples\] queries"),
-        (lambda q, k: viz.heaviest_tuples(q, k, 1, augment=True), r"\[heaviest_tuples\] augment"),
         (lambda q, k: viz.view(q, k, labels=["a"]), r"\[view\] labels: expected 6 texts, got 1"),
         (lambda q, k: viz.view(q, k, count=0), r"\[view\] count: expected 1 or more, got 0"),
         (lambda q, k: viz.views(torch.nn.Linear(2, 2), torch.ones(1, 2)), r"\[views\] model"),
