@@ -15,7 +15,7 @@ namespace {
 
 struct PaysOptions : CommonOptions {
   std::vector<std::string> tasks;
-  bool all = false, list = false, quick = false, table = false;
+  bool all = false, list = false, quick = false, table = false, full = false;
   std::string results = "pays.jsonl", models = "1x1,1x2,1x4,1x6,2x1,2x2,1+2x2,3x1";
   std::string layer, depth = "1,2", rates = "0.003,0.01", equal = "flops", norm = "none", figure;
   int64_t seeds = 3, steps = 0, batch = 0, dim = 32;
@@ -34,6 +34,7 @@ std::vector<std::string> words_of(const PaysOptions& o) {
   flag("--list", o.list);
   flag("--quick", o.quick);
   flag("--table", o.table);
+  flag("--full", o.full);
   value("--out", o.results);
   value("--models", o.models);
   value("--layer", o.layer);
@@ -106,8 +107,10 @@ void add_lab_pays(CLI::App& parent, Session& session) {
       ->group("Models");
   model("--depth", o.depth, "Numbers of layers of --layer, with commas");
   model("--dim", o.dim, "Width of the reference model, one layer of order 2");
-  model("--equal", o.equal, "What is equal in all models: flops or parameters")
-      ->check(CLI::IsMember({"flops", "parameters"}));
+  model("--equal", o.equal, "What is equal in all models: flops, parameters or seconds")
+      ->check(CLI::IsMember({"flops", "parameters", "seconds"}));
+  command.add_flag("--full", o.full, "One comparison after the other for each kind of --equal")
+      ->group("Models");
   model("--norm", o.norm, "RMS-normalise queries and keys: none or qk")
       ->check(CLI::IsMember({"none", "qk"}));
   const auto training = option_adder(command, "Training");

@@ -12,8 +12,10 @@ from nsimplex.lab.pays import TASKS, ModelSpec, Network, fit_size
 from nsimplex.lab.pays.__main__ import main
 from nsimplex.lab.pays.figure import gain_text
 from nsimplex.lab.pays.models import cost
-from nsimplex.lab.pays.summary import compare, interval, summarize, table
-from nsimplex.lab.pays.training import append_line, loss_of, read_lines
+from nsimplex.lab.pays.speed import by_turns, ratios
+from nsimplex.lab.pays.summary import compare, interval, summarize
+from nsimplex.lab.pays.tables import table
+from nsimplex.lab.pays.training import append_line, loss_of, machine, read_lines
 
 HERE = [name for name, task in TASKS.items() if not task.missing()]
 
@@ -264,6 +266,99 @@ def test_a_model_that_equal_flops_cannot_pay_is_said_to_be_skipped(tmp_path, cap
     assert "induction 3x1: skipped, equal flops leave" in capsys.readouterr().out
 
 
+class _Clock:
+    """Seconds that pass only while a step of this many seconds runs, at a speed of the machine."""
+
+    def __init__(self, *seconds):
+        self.now, self.speed, self.calls = 0.0, 1.0, []
+        self.steps = [self._step(place, each) for place, each in enumerate(seconds)]
+
+    def _step(self, place, seconds):
+        def step():
+            self.calls.append(place)
+            self.now += seconds * self.speed
+
+        return step
+
+
+def test_models_are_timed_by_turns():
+    clock = _Clock(2.0, 1.0, 6.0)
+    times = by_turns(clock.steps, rounds=3, each=2, clock=lambda: clock.now)
+    warm, forth = [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 2]
+    assert clock.calls == [*warm, *forth, *forth[::-1], *forth]
+    assert times == [[2.0] * 3, [1.0] * 3, [6.0] * 3]
+    assert ratios(times) == [1.0, 0.5, 3.0]
+    # A machine that slows down from round to round has the same ratios.
+    assert ratios([[2.0, 4.0, 9.0], [1.0, 2.0, 4.5]]) == [1.0, 0.5]
+
+
+def timed(monkeypatch, *seconds):
+    """Seconds per step of the reference and of others, in place of those of a clock."""
+    monkeypatch.setattr(
+        "nsimplex.lab.pays.training.by_turns", lambda steps: [[each] * 3 for each in seconds]
+    )
+
+
+def test_equal_seconds_are_steps_by_measured_ratios(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "pays.jsonl"
+    call = ["bag-of-tokens", "--quick", "--equal", "seconds", "--dim", "8", "--out", str(out)]
+    timed(monkeypatch, 0.02, 0.01, 0.1)
+    assert main([*call, "--models", "1x1,2x1,1x2"]) == 0
+    lines = read_lines(out)
+    speeds = {line["model"]: line for line in lines if line["kind"] == "speed"}
+    assert {name: line["step_ratio"] for name, line in speeds.items()} == {
+        "1x1": 0.5, "2x1": 1.0, "1x2": 5.0
+    }  # fmt: skip
+    assert speeds["1x1"]["step_seconds"] == 0.01
+    assert all(line["reference_seconds"] == 0.02 for line in speeds.values())
+    runs = {line["model"]: line for line in lines if line["kind"] == "run"}
+    assert {name: line["steps"] for name, line in runs.items()} == {"1x1": 40, "2x1": 20}
+    assert runs["1x1"]["step_ratio"] == 0.5 and runs["1x1"]["step_seconds"] == 0.01
+    assert all(line["machine"] == machine() and line["equal"] == "seconds" for line in lines)
+    assert "1x2: skipped, equal seconds leave 4 of 20 steps" in capsys.readouterr().out
+    (skipped,) = [line for line in lines if line["kind"] == "skipped"]
+    assert skipped["model"] == "1x2" and skipped["steps"] == 4
+    # The widths are those of equal flops.
+    assert main([*call[:2], *call[4:], "--models", "1x1"]) == 0
+    same = ("dim", "hidden", "flops", "parameters")
+    assert [read_lines(out)[-1][name] for name in same] == [runs["1x1"][name] for name in same]
+
+
+def test_equal_seconds_continue_with_the_steps_they_began_with(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "pays.jsonl"
+    call = ["bag-of-tokens", "--equal", "seconds", "--dim", "8", "--out", str(out)]
+    call += ["--steps", "20", "--rates", "0.01"]
+    timed(monkeypatch, 0.02, 0.01)
+    assert main([*call, "--models", "1x1", "--seeds", "1"]) == 0
+    timed(monkeypatch, 0.02, 0.016)  # of the new model; the other one is not measured again
+    assert main([*call, "--models", "1x1,1x2", "--seeds", "2"]) == 0
+    lines = read_lines(out)
+    runs = [(x["model"], x["seed"], x["steps"]) for x in lines if x["kind"] == "run"]
+    assert runs == [("1x1", 1, 40), ("1x1", 2, 40), ("1x2", 1, 25), ("1x2", 2, 25)]
+    assert [x["model"] for x in lines if x["kind"] == "speed"] == ["1x1", "1x2"]
+    out.write_text("".join(json.dumps(line | {"machine": "another"}) + "\n" for line in lines))
+    capsys.readouterr()
+    assert main([*call, "--models", "1x1"]) == 2
+    assert capsys.readouterr().err == (
+        "nsimplex: --equal seconds: --out has seconds of machine 'another', expected "
+        f"{machine()!r}; name another --out\n"
+    )
+
+
+def test_full_compares_at_every_equal_cost(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "pays.jsonl"
+    call = ["bag-of-tokens", "--quick", "--models", "1x1,2x1", "--dim", "8", "--out", str(out)]
+    timed(monkeypatch, 0.02, 0.01)
+    assert main([*call, "--full"]) == 0
+    runs = [line for line in read_lines(out) if line["kind"] == "run"]
+    costs = ["flops", "flops", "parameters", "parameters", "seconds", "seconds"]
+    assert [line["equal"] for line in runs] == costs
+    capsys.readouterr()
+    assert main(["--table", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"### Equal {equal}\n" in shown for equal in ("flops", "parameters", "seconds"))
+
+
 def test_a_layer_of_a_user_runs(tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(
         "import torch\n"
@@ -302,6 +397,8 @@ def test_a_layer_of_a_user_runs(tmp_path, monkeypatch, capsys):
         (["copy", "--rates", "nan"], "--rates: expected numbers above 0"),
         (["copy", "--seeds", "0"], "--seeds: expected numbers above 0"),
         (["copy", "--steps", "-1"], "--steps: expected 0 or more, got -1"),
+        (["copy", "--full", "--equal", "seconds"], "--equal: expected nothing beside --full"),
+        (["copy", "--equal", "time"], "argument --equal: invalid choice: 'time'"),
         (["copy", "--dim", "12"], "--dim: expected a multiple of 8, got 12"),
         (["copy", "--layer", "torch"], "--layer: expected MODULE:NAME"),
         (["copy", "--seeds", "x"], "argument --seeds: invalid int value"),
@@ -365,7 +462,7 @@ def test_a_comparison_has_the_best_model_of_each_order():
     assert (both.first.model, both.second.model) == ("1x2", "2x1")
     assert both.gain == pytest.approx([0.1])
     assert alone.first is None and alone.gain == []
-    shown = table(lines).splitlines()
+    shown = table(lines).splitlines()[2:]
     assert shown[0] == "| task | 1x1 | 1x2 | 2x1 | 2x2 | order 2 against order 1 |"
     assert shown[2] == "| copy (accuracy) | 0.500 | 0.700 | 0.800 | 0.600 | +0.100 |"
     assert shown[3] == "| bag-of-tokens (accuracy) |  |  | 0.900 |  |  |"
@@ -396,6 +493,59 @@ def test_models_are_compared_at_equal_cost():
     assert both.gain == pytest.approx([0.1])
     (only,) = compare(lines[2:])
     assert only.gain == pytest.approx([-0.2])
+
+
+def test_the_table_says_how_many_layers_an_order_needs():
+    line = made_line
+    reached = dict(level_step=60, level_seconds=2.0)
+    lines = []
+    for seed in (1, 2):
+        lines += [line("1x1", seed, 0.5), line("1x4", seed, 0.95, depth=4, **reached)]
+        lines += [line("1x2", seed, 0.7, depth=2, **(reached if seed == 1 else {}))]
+        lines += [line("2x1", seed, 0.7, task="two-sums"), line("1x1", seed, 0.6, task="two-sums")]
+        lines += [line("2x1", seed, 0.6), line("1x6 (QK norm)", seed, 0.9, depth=6, **reached)]
+    shown = table(lines)
+    start = shown.index("### Layers that an order needs")
+    rows = shown[start:].splitlines()[4:6]
+    assert rows == [
+        "| copy (accuracy) | 0.9 | 4 layers: 60, 2 s | not with 1 |  | 2 layers |",
+        "| two-sums (accuracy) | 0.9 | not with 1 | not with 1 |  | not with 1 |",
+    ]
+    some = table([each for each in lines if each["depth"] != 4])
+    assert "| copy (accuracy) | 0.9 | 2 layers: 60, 2 s (1 of 2) |" in some
+
+
+def test_the_table_says_what_selected_tuples_keep_of_a_gain():
+    line = made_line
+    lines = []
+    for seed, noise in ((1, 0.0), (2, 0.01), (3, 0.02)):
+        for task, gain in (("three-sums", 0.2), ("copy", 0.0)):
+            scores = {"1x1": 0.5, "2x1": 0.5 + gain, "2x1:topk4": 0.5 + gain / 4}
+            for model, value in scores.items():
+                noisy = value + (noise if model != "1x1" else 0)
+                lines.append(line(model, seed, noisy, task=task, reference=32))
+    lines.append(dict(kind="speed", task="three-sums", model="2x1:topk4", step_ratio=1.5))
+    shown = table(lines)
+    rows = shown[shown.index("### What selected tuples keep") :].splitlines()[4:]
+    task, reference = (
+        TASKS["three-sums"],
+        cost(TASKS["three-sums"], ModelSpec.parse("2x1"), 32, 128),
+    )
+    price = cost(task, ModelSpec.parse("2x1:topk4"), 32, 128).flops / reference.flops
+    assert rows[0] == (
+        f"| three-sums | 2x1:topk4 | +0.210 ± 0.025 | +0.060 ± 0.025 | 29 % | {price:.2f} | 1.50 |"
+    )
+    assert rows[1] == ""  # order 2 gains nothing in the other task
+
+
+def test_the_figure_shows_what_has_equal_flops(tmp_path):
+    pytest.importorskip("matplotlib")
+    out, picture = tmp_path / "pays.jsonl", tmp_path / "pays.svg"
+    for model, equal in (("1x1", "flops"), ("2x1", "flops"), ("2x1", "seconds")):
+        append_line(out, made_line(model, 1, 0.5, equal=equal))
+    assert main(["--figure", str(picture), "--out", str(out)]) == 0
+    drawn = picture.read_text()
+    assert ">order 2, 1 layer<" in drawn and "equal seconds" not in drawn
 
 
 def test_the_figure_shows_every_model(tmp_path, capsys):

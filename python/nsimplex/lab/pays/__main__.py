@@ -15,8 +15,8 @@ from ..._printable import exit_code
 from .figure import draw
 from .models import MakeLayer, ModelSpec
 from .registry import TASKS
-from .summary import table
-from .training import Settings, read_lines, run_task
+from .tables import table
+from .training import EQUAL, Settings, read_lines, run_task
 
 #: Models that are trained if nothing else is asked for.
 MODELS = "1x1,1x2,1x4,1x6,2x1,2x2,1+2x2,3x1"
@@ -43,7 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--steps", type=int, default=0, help="steps (0: the task's)")
     parser.add_argument("--batch", type=int, default=0, help="sequences per step (0: the task's)")
     parser.add_argument("--dim", type=int, default=32, help="width of the reference model (32)")
-    parser.add_argument("--equal", choices=("flops", "parameters"), default="flops")
+    parser.add_argument("--equal", choices=EQUAL, default="flops", help="what is equal (flops)")
+    parser.add_argument("--full", action="store_true", help="one comparison per kind of --equal")
     parser.add_argument(
         "--norm", choices=("none", "qk"), default="none", help="norm of queries and keys (none)"
     )
@@ -147,6 +148,8 @@ def run(
         settings = dataclasses.replace(
             settings, rates=rates[:1], seeds=1, steps=given.steps or 20, held_out=64
         )
+    if given.full and given.equal != "flops":
+        raise ValueError(f"--equal: expected nothing beside --full, got {given.equal!r}")
     if given.threads:
         torch.set_num_threads(given.threads)
     for name in names:
@@ -154,7 +157,11 @@ def run(
         if missing:
             say(f"{name}: skipped, {missing}")
             continue
-        run_task(TASKS[name], specs, settings, given.out, say, result)
+        for equal in EQUAL if given.full else (given.equal,):
+            if given.full:
+                say(f"{name}: equal {equal}")
+            own = dataclasses.replace(settings, equal=equal)
+            run_task(TASKS[name], specs, own, given.out, say, result)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import torch
 
 from ..._whole_file import whole_file
 from .registry import TASKS
-from .summary import Comparison, Line, compare, interval, order_of
+from .summary import Comparison, Line, compare, equal_of, interval, order_of
 
 __all__ = ["draw", "gain_text"]
 
@@ -54,7 +54,8 @@ def gain_text(each: Comparison) -> tuple[str, bool]:
 
 def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
     """An SVG with a row per task: a small point per seed, a large one for the mean of a model, and
-    the score of order 2 minus that of order 1. Models of selected tuples are only in the table.
+    the score of order 2 minus that of order 1. Models of selected tuples are only in the table, and
+    so are equal parameters and seconds if equal flops were run.
 
     Raises:
         ValueError: matplotlib is missing.
@@ -91,7 +92,7 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
             if constant is not None:
                 axes.plot([constant] * 2, [place - 0.36, place + 0.36], color=MUTED, linewidth=1.4)
             for row in each.rows:
-                if ":" in row.model:
+                if ":" in row.model or equal_of(row.line) != each.equal:
                     continue
                 models.setdefault(row.model, row.line)
                 color, shape = mark(row.model, row.line)

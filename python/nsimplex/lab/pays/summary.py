@@ -1,4 +1,4 @@
-"""The tables of a file of results."""
+"""Models and tasks of a file of results: means, intervals, and differences paired by seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Comparison", "Row", "compare", "interval", "shown", "summarize", "table"]
+from .training import EQUAL
+
+__all__ = ["Comparison", "Line", "Row", "compare", "equal_of", "interval", "order_of", "summarize"]
 
 #: 97.5 % quantiles of Student's t by degrees of freedom.
 _QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -28,10 +30,13 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A task: its rows, and the best models of order 1 and of order 2 on the split "valid"."""
+    """A task: its rows, and the best models of order 1 and of order 2 on the split "valid".
+
+    ``equal`` is what these two have in common. Other rows may have something else in common."""
 
     task: str
     metric: str
+    equal: str
     rows: list[Row]
     first: Row | None
     second: Row | None
@@ -61,8 +66,8 @@ def order_of(model: str) -> int:
 def _chosen(lines: Iterable[Line]) -> dict[tuple[str, str], dict[int, Line]]:
     """Runs by (task, model) and seed, at the rate with the best "valid" of seed 1.
 
-    Models with a norm or with equal parameters have names of their own. Of a model that ran for
-    several numbers of steps, the longest runs are taken.
+    Models with a norm, equal parameters or equal seconds have names of their own. Of a model that
+    ran for several numbers of steps, the longest runs are taken.
     """
     runs: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
@@ -81,13 +86,13 @@ def _chosen(lines: Iterable[Line]) -> dict[tuple[str, str], dict[int, Line]]:
 
 def _name(line: Line) -> str:
     notes = ["QK norm"] if line.get("norm", "none") == "qk" else []
-    notes += ["equal parameters"] if _equal(line) == "parameters" else []
+    notes += [f"equal {equal_of(line)}"] if equal_of(line) != EQUAL[0] else []
     return " ".join([line["model"], *([f"({', '.join(notes)})"] if notes else [])])
 
 
-def _equal(line: Line) -> str:
-    """What the models of a comparison have in common: "flops" or "parameters"."""
-    return line.get("equal", "flops")
+def equal_of(line: Line) -> str:
+    """What the models of a comparison have in common: one of ``EQUAL``."""
+    return line.get("equal", EQUAL[0])
 
 
 def _valid(runs: dict[int, Line]) -> float:
@@ -100,12 +105,12 @@ def summarize(lines: Iterable[Line]) -> list[Row]:
     chosen = _chosen(lines)
     best: dict[tuple[str, str], dict[int, Line]] = {}
     for (task, model), runs in chosen.items():
-        key = task, _equal(runs[1])
+        key = task, equal_of(runs[1])
         if order_of(model) == 1 and (key not in best or _valid(runs) > _valid(best[key])):
             best[key] = runs
     rows = []
     for (task, model), runs in chosen.items():
-        peers = best.get((task, _equal(runs[1])), {})
+        peers = best.get((task, equal_of(runs[1])), {})
         rows.append(
             Row(
                 task,
@@ -130,68 +135,11 @@ def compare(lines: Iterable[Line]) -> list[Comparison]:
     found = []
     for task, rows in tasks.items():
         best: list[Row | None] = []
-        common = "flops" if any(_equal(row.line) == "flops" for row in rows) else "parameters"
+        common = min((equal_of(row.line) for row in rows), key=EQUAL.index)
         for order in (1, 2):
             own = [
-                row for row in rows if order_of(row.model) == order and _equal(row.line) == common
+                row for row in rows if order_of(row.model) == order and equal_of(row.line) == common
             ]
             best.append(max(own, key=lambda row: _valid(row.runs)) if own else None)
-        found.append(Comparison(task, rows[0].metric, rows, *best))
+        found.append(Comparison(task, rows[0].metric, common, rows, *best))
     return found
-
-
-def shown(values: Sequence[float], sign: str = "", digits: int = 3) -> str:
-    """The mean and its interval."""
-    if not values:
-        return ""
-    mean, half = interval(values)
-    return f"{mean:{sign}.{digits}f}" + ("" if math.isnan(half) else f" ± {half:.{digits}f}")
-
-
-def _level(runs: dict[int, Line]) -> str:
-    steps = [line["level_step"] for line in runs.values() if line["level_step"] is not None]
-    if not steps:
-        return ""
-    seconds = [line["level_seconds"] for line in runs.values() if line["level_step"] is not None]
-    middle = len(steps) // 2
-    share = "" if len(steps) == len(runs) else f" ({len(steps)} of {len(runs)})"
-    return f"{sorted(steps)[middle]}, {sorted(seconds)[middle]:.0f} s{share}"
-
-
-def _markdown(header: list[str], rows: list[list[str]]) -> list[str]:
-    lines = [header, ["---"] * len(header), *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]
-
-
-def _overview(found: list[Comparison]) -> list[str]:
-    names = sorted(
-        {row.model for each in found for row in each.rows}, key=lambda name: (len(name), name)
-    )
-    rows = []
-    for each in found:
-        scores = {row.model: shown(row.scores) for row in each.rows}
-        rows.append(
-            [f"{each.task} ({each.metric})", *(scores.get(name, "") for name in names)]
-            + [shown(each.gain, "+")]
-        )
-    return _markdown(["task", *names, "order 2 against order 1"], rows)
-
-
-def table(lines: Sequence[Line]) -> str:
-    """Markdown: a table with a row per task, then a table per task."""
-    found = compare(lines)
-    text = _overview(found)
-    header = ["model", "width x hidden", "parameters", "steps", "rate", "seeds", "score"]
-    header += ["against order 1", "longer inputs", "steps, seconds to the level"]
-    for each in found:
-        text += ["", f"### {each.task} ({each.metric})", ""]
-        rows = []
-        for row in each.rows:
-            line = row.line
-            rows.append(
-                [row.model, f"{line['dim']} x {line['hidden']}", str(line["parameters"])]
-                + [str(line["steps"]), f"{line['rate']:g}", str(len(row.scores))]
-                + [shown(row.scores), shown(row.gain, "+"), shown(row.long), _level(row.runs)]
-            )
-        text += _markdown(header, rows)
-    return "\n".join(text)

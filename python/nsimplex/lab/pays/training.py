@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,9 +18,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .models import ModelSpec, Network, Size, cost, fit_size
+from .speed import ROUNDS, by_turns, ratios
 from .task import Batch, Task, score
 
-__all__ = ["Settings", "read_lines", "run_task"]
+__all__ = ["EQUAL", "Settings", "read_lines", "run_task"]
+
+#: What can be equal in the models of a comparison.
+EQUAL = ("flops", "parameters", "seconds")
 
 #: Splits that are drawn once and are the same for all models and seeds.
 HELD_OUT = {"valid": 1, "test": 2, "long": 3}
@@ -34,8 +39,9 @@ class Settings:
             the split "valid" is taken for the other seeds.
         seeds: number of seeds. A seed gives all models the same training sequences.
         dim: width of the reference model, one layer of order 2, whose cost all models have.
-        equal: "flops" or "parameters": what is equal.
-        steps, batch: 0: as the task says.
+        equal: "flops", "parameters" or "seconds": what is equal. Equal seconds have the widths of
+            equal flops, and as many steps as take the seconds of the reference.
+        steps, batch: 0: as the task says. With equal seconds these are the steps of the reference.
         held_out: sequences of each split that scores are computed on.
         minutes: no further run of a task starts after so many minutes; 0: no limit.
     """
@@ -120,6 +126,46 @@ def _rows(batch: Batch, rows: slice) -> Batch:
     return Batch(batch.fields[rows], numbers, batch.targets[rows])
 
 
+class Training:
+    """A model, its optimiser and its training sequences; ``step`` takes one step."""
+
+    def __init__(
+        self,
+        task: Task,
+        spec: ModelSpec,
+        size: Size,
+        rate: float,
+        seed: int,
+        steps: int,
+        batch: int,
+    ) -> None:
+        torch.manual_seed(seed)
+        self.task, self.batch = task, batch
+        self.network = Network(task, spec, size.dim, size.heads, size.hidden)
+        self._optimizer = torch.optim.AdamW(
+            self.network.parameters(), rate, betas=(0.9, 0.98), weight_decay=0.01
+        )
+        warmup = max(1, steps // 20)
+
+        def decay(step: int) -> float:
+            """A linear start, then half a cosine to 0."""
+            done = (step - warmup) / max(1, steps - warmup)
+            return (step + 1) / warmup if step < warmup else 0.5 + 0.5 * math.cos(math.pi * done)
+
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, decay)
+        self._generator = torch.Generator().manual_seed(1000 + seed)
+
+    def step(self) -> None:
+        drawn = self.task.draw(self.batch, self._generator, "train")
+        loss = loss_of(self.task, self.network(drawn), drawn)
+        auxiliary = self.network.auxiliary_loss()
+        (loss if auxiliary is None else loss + auxiliary).backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self._optimizer.step()
+        self._schedule.step()
+        self._optimizer.zero_grad()
+
+
 def train(
     task: Task,
     spec: ModelSpec,
@@ -131,39 +177,21 @@ def train(
     held_out: dict[str, Batch],
 ) -> dict[str, Any]:
     """Trains one model; returns its scores, its curve and its times."""
-    torch.manual_seed(seed)
-    network = Network(task, spec, size.dim, size.heads, size.hidden)
-    optimizer = torch.optim.AdamW(network.parameters(), rate, betas=(0.9, 0.98), weight_decay=0.01)
-    warmup = max(1, steps // 20)
-
-    def decay(step: int) -> float:
-        """A linear start, then half a cosine to 0."""
-        done = (step - warmup) / max(1, steps - warmup)
-        return (step + 1) / warmup if step < warmup else 0.5 + 0.5 * math.cos(math.pi * done)
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, decay)
-    generator = torch.Generator().manual_seed(1000 + seed)
+    training = Training(task, spec, size, rate, seed, steps, batch)
     curve, seconds = [], 0.0
     level: tuple[int, float] | None = None
     every = max(1, steps // 10)
     started = time.perf_counter()
     for step in range(1, steps + 1):
-        drawn = task.draw(batch, generator, "train")
-        loss = loss_of(task, network(drawn), drawn)
-        auxiliary = network.auxiliary_loss()
-        (loss if auxiliary is None else loss + auxiliary).backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
+        training.step()
         if step % every == 0 or step == steps:
             seconds += time.perf_counter() - started
-            reached = _score(network, task, held_out["valid"])
+            reached = _score(training.network, task, held_out["valid"])
             curve.append([step, round(seconds, 2), round(reached, 4)])
             if level is None and reached >= task.level:
                 level = (step, round(seconds, 2))
             started = time.perf_counter()
-    scores = {split: _score(network, task, rows) for split, rows in held_out.items()}
+    scores = {split: _score(training.network, task, rows) for split, rows in held_out.items()}
     return dict(
         valid=round(scores["valid"], 5),
         score=round(scores["test"], 5),
@@ -183,6 +211,65 @@ def machine() -> str:
         text = ""
     names = [line.split(":", 1)[1].strip() for line in text.splitlines() if "model name" in line]
     return names[0] if names else platform.machine()
+
+
+def _speeds(
+    task: Task,
+    plans: Sequence[tuple[ModelSpec, Size]],
+    batch: int,
+    about: dict[str, Any],
+    done: Sequence[dict[str, Any]],
+    keep: Callable[[dict[str, Any]], None],
+) -> list[dict[str, Any]]:
+    """A line of the kind "speed" per model: how long a step of it takes, relative to the reference.
+
+    Models whose line ``done`` has are not measured again, so that a run that is continued has the
+    steps that it began with.
+
+    Raises:
+        ValueError: the lines are of another processor, torch or number of threads.
+    """
+    shared = ("task", "reference", "batch")
+    known = [
+        line
+        for line in done
+        if line.get("kind") == "speed" and all(line.get(name) == about[name] for name in shared)
+    ]
+    for line in known:
+        for name in ("machine", "torch", "threads"):
+            if line.get(name) != about[name]:
+                raise ValueError(
+                    f"--equal seconds: --out has seconds of {name} {line.get(name)!r}, expected "
+                    f"{about[name]!r}; name another --out"
+                )
+    found = {_key(line): line for line in known}
+    reference = ModelSpec.parse("2x1")
+    size = cost(task, reference, about["reference"], 4 * about["reference"])
+    lines = [
+        about | _named(spec, own) | dict(kind="speed", steps=None, rate=None, seed=None)
+        for spec, own in plans
+    ]
+    new = [place for place, line in enumerate(lines) if _key(line) not in found]
+    others = [place for place in new if plans[place][0] != reference]
+    made = [(reference, size), *(plans[place] for place in others)]
+    if new:
+        runs = [Training(task, spec, own, 1e-4, 1, 1000, batch) for spec, own in made]
+        times = by_turns([run.step for run in runs])
+        for place, line in enumerate(lines):
+            if place in new:
+                at = 1 + others.index(place) if place in others else 0
+                line |= dict(
+                    step_seconds=round(statistics.median(times[at]), 6),
+                    reference_seconds=round(statistics.median(times[0]), 6),
+                    step_ratio=round(ratios(times)[at], 4),
+                    rounds=ROUNDS,
+                )
+                keep(line)
+    return [found.get(_key(line), line) for line in lines]
+
+
+def _named(spec: ModelSpec, size: Size) -> dict[str, Any]:
+    return dict(model=spec.name, depth=spec.depth, norm=spec.norm, **dataclasses.asdict(size))
 
 
 def run_task(
@@ -230,18 +317,27 @@ def run_task(
         if result is not None:
             result(line)
 
-    for spec in specs:
-        size = fit_size(task, spec, getattr(reference, settings.equal), settings.equal)
-        share = min(1.0, 1.005 * reference.flops / size.flops)
-        own_steps = steps if share >= 1 or settings.equal != "flops" else int(steps * share)
-        model = about | dict(
-            model=spec.name, depth=spec.depth, norm=spec.norm, **dataclasses.asdict(size)
-        )
+    counted = "parameters" if settings.equal == "parameters" else "flops"
+    sizes = [fit_size(task, spec, getattr(reference, counted), counted) for spec in specs]
+    speeds: list[dict[str, Any]] = [{} for _ in specs]
+    if settings.equal == "seconds":
+        speeds = _speeds(task, list(zip(specs, sizes)), batch, about, list(done.values()), keep)
+    for spec, size, speed in zip(specs, sizes, speeds):
+        own_steps = steps
+        if speed:
+            own_steps = max(1, round(steps / speed["step_ratio"]))
+        elif settings.equal == "flops" and size.flops > 1.005 * reference.flops:
+            own_steps = int(steps * 1.005 * reference.flops / size.flops)
+        model = about | _named(spec, size)
+        model |= {name: speed[name] for name in ("step_ratio", "step_seconds") if speed}
         if own_steps < steps / 4:
             line = model | dict(kind="skipped", steps=own_steps, rate=None, seed=None)
             if _key(line) not in done:
                 keep(line)
-            say(f"{task.name} {spec.name}: skipped, equal flops leave {own_steps} of {steps} steps")
+            say(
+                f"{task.name} {spec.name}: skipped, equal {settings.equal} leave {own_steps} of "
+                f"{steps} steps"
+            )
             continue
 
         def run(rate: float, seed: int, model=model, own_steps=own_steps, spec=spec, size=size):
