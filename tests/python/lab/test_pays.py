@@ -538,6 +538,23 @@ def test_the_table_says_what_selected_tuples_keep_of_a_gain():
     assert rows[1] == ""  # order 2 gains nothing in the other task
 
 
+def test_the_rows_of_the_figure_are_sorted_by_what_order_two_gains(tmp_path):
+    pytest.importorskip("matplotlib")
+    out, picture = tmp_path / "pays.jsonl", tmp_path / "pays.svg"
+    gains = {"text": -0.2, "copy": 0.3, "code": 0.0, "three-sums": 0.1, "joint-recall": 0.2}
+    for task, gain in gains.items():
+        for seed in (1, 2):
+            append_line(out, made_line("1x1", seed, 0.5, task=task))
+            append_line(out, made_line("2x1", seed, 0.5 + gain, task=task))
+    for seed, gain in ((1, 0.0), (2, 0.6)):  # the interval has 0 in it
+        append_line(out, made_line("1x1", seed, 0.2, task="grammar"))
+        append_line(out, made_line("2x1", seed, 0.2 + gain, task="grammar"))
+    assert main(["--figure", str(picture), "--out", str(out)]) == 0
+    drawn = picture.read_text()
+    rows = ["joint-recall", "three-sums", "grammar", "code", "text", "copy"]
+    assert sorted(rows, key=lambda task: drawn.index(f">{task}<")) == rows
+
+
 def test_the_figure_shows_what_has_equal_flops(tmp_path):
     pytest.importorskip("matplotlib")
     out, picture = tmp_path / "pays.jsonl", tmp_path / "pays.svg"

@@ -36,9 +36,20 @@ def _trivial(task: str) -> float | None:
     return (counts.max() / counts.sum()).item()
 
 
+def _is_control(task: str) -> bool:
+    return task in TASKS and TASKS[task].order == 1
+
+
 def _sorted(found: list[Comparison]) -> list[Comparison]:
-    """Tasks by the order that theory asks for, the highest first; the controls come last."""
-    return sorted(found, key=lambda each: -TASKS[each.task].order if each.task in TASKS else 0)
+    """Tasks by gain, and the controls after them. First come those where order 2 is ahead, then
+    those where the interval has 0 in it, then those where order 1 is ahead."""
+
+    def place(each: Comparison) -> tuple[bool, int, float]:
+        mean = interval(each.gain)[0] if each.gain else 0.0
+        clear = gain_text(each)[1]
+        return _is_control(each.task), (mean < 0) - (mean > 0) if clear else 0, -mean
+
+    return sorted(found, key=place)
 
 
 def gain_text(each: Comparison) -> tuple[str, bool]:
@@ -74,7 +85,7 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
         return SERIES[order - 1 if 1 <= order <= 3 else 3], _SHAPES.get(line["depth"], "X")
 
     found = _sorted(compare(lines))
-    controls = [each.task in TASKS and TASKS[each.task].order == 1 for each in found]
+    controls = [_is_control(each.task) for each in found]
     models: dict[str, Line] = {}
     style: dict[Any, Any] = {**STYLE, "font.size": 11.5, "axes.grid": False}
     with matplotlib.rc_context(style):
