@@ -40,6 +40,7 @@ from .graphs import (
 )
 from .hooks import CausalEncoding
 from .limits import CausalLimits, VarianceOrderWarning, causal_limits
+from .noise_directions import NoiseDirections, orient_by_noise
 from .structure import CausalFit, FewRowsWarning, causal_fit
 
 if typing.TYPE_CHECKING:
@@ -62,6 +63,7 @@ __all__ = [
     "EmbeddingWarning",
     "FewRowsWarning",
     "GraphPicture",
+    "NoiseDirections",
     "Sortability",
     "UsableTable",
     "VarianceOrderWarning",
@@ -80,6 +82,7 @@ __all__ = [
     "edge_curves",
     "hyperbolic_distances",
     "hyperboloid_points",
+    "orient_by_noise",
     "read_h5ad",
     "simulate",
     "to_igraph",

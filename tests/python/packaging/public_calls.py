@@ -541,6 +541,7 @@ CALLS = {
         [_table(), _chain()],
         dict(names=["a", "b", "c"], level=0.05),
     ),
+    "causal.orient_by_noise": lambda: ([_table(), _chain()], dict(level=0.05)),
     "causal.causal_metrics": lambda: ([_chain(), _chain()], {}),
     "causal.edge_curves": lambda: ([_chain(), _chain()], {}),
     "causal.causal_sortability": lambda: ([_table(), _chain()], {}),

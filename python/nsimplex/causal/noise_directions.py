@@ -1,0 +1,218 @@
+"""Directions of edges by noise that is not Gaussian."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .._arguments import checked
+from .._hints import Numbers
+from .arrays import as_double
+from .confidence import closure
+
+# Hyvaerinen's approximation of negentropy: the squared excesses of two means over those of a
+# standard normal variable, divided by twice their variances.
+_LOG_COSH, _LOG_COSH_FACTOR = 0.37457, 79.047
+_ODD_FACTOR = 7.4129
+_LEAST = 1e-12  # share of a column's variance that a noise may have
+
+
+class NoiseDirections(NamedTuple):
+    """A causal graph whose directions take account of the shape of the noise."""
+
+    adjacency: Tensor  #: float64 [M, M]: coefficients of the regressions; 0 means no edge
+    turned: list[tuple[int, int]]  #: edges (cause, effect) of the result that were reversed
+    gain: float  #: decrease of the cost from the given graph
+    p_value: float  #: of the hypothesis that all noises of the given graph are Gaussian
+
+
+@checked
+def orient_by_noise(table: Numbers, graph: Numbers, *, level: float = 0.01) -> NoiseDirections:
+    r"""Reverses edges of an acyclic graph [M, M] while noise that is not Gaussian speaks for it.
+
+    Covariances do not tell the direction of every edge. In a linear model with independent noises
+    of which at most one is Gaussian, the noises do. The cost of a graph is
+
+    .. math::
+        \sum_j \big[ n \log \hat\sigma_j^2 - 2 n J(\hat e_j / \hat\sigma_j) + 2 \log n\, p_j \big]
+
+    with the residuals :math:`\hat e_j` of column j regressed on its :math:`p_j` causes and the
+    approximate negentropy :math:`J(u) = 79.047 (\mathrm{mean} \log\cosh u - 0.37457)^2 + 7.4129
+    (\mathrm{mean}\, u e^{-u^2/2})^2`. A step reverses one edge i -> j that no other path joins.
+    Both columns may then have the causes of either, and those are dropped whose absence lowers the
+    Gaussian part of the cost. The step is kept if the whole cost falls.
+
+    If all noises are Gaussian, the sum of 2 n J is nearly a chi-squared variable of 2 M degrees of
+    freedom. The graph is returned as it was given if this sum is not significant.
+
+    Args:
+        table: [n, M], linear effects, n >= 4, finite, no column constant.
+        graph: [M, M], entries other than 0 are edges i -> j, such as the adjacency of
+            :func:`causal_fit`.
+        level: of the test.
+
+    Raises:
+        ValueError, TypeError: the message names the argument, the expected value and the value
+            received.
+
+    O(n M^2), and per edge and sweep O(n p + p^4) for at most p causes.
+
+    Sources: Shimizu et al., JMLR 2006 (LiNGAM); Hyvaerinen, NIPS 1998 (negentropy); Chickering,
+        JMLR 2002 (reversals).
+    """
+    values = as_double("orient_by_noise", "table", table)
+    given = as_double("orient_by_noise", "graph", graph)
+    if values.dim() != 2 or given.shape != (values.size(1), values.size(1)):
+        raise ValueError(
+            "[orient_by_noise] graph: expected [M, M] for a table [n, M], got "
+            f"{list(given.shape)} and {list(values.shape)}"
+        )
+    if len(values) < 4:
+        raise ValueError(f"[orient_by_noise] table: expected at least 4 rows, got {len(values)}")
+    if not values.isfinite().all():
+        raise ValueError("[orient_by_noise] table: expected finite numbers")
+    if not 0 < level < 1:
+        raise ValueError(f"[orient_by_noise] level: expected a number in (0, 1), got {level}")
+    edges = (given != 0).fill_diagonal_(False)
+    if closure(edges).diagonal().any():
+        raise ValueError("[orient_by_noise] graph: expected no cycle")
+    centred = values - values.mean(dim=0)
+    deviations = centred.square().mean(dim=0).sqrt()
+    constant = (deviations == 0).nonzero().flatten().tolist()
+    if constant:
+        raise ValueError(f"[orient_by_noise] table: column {constant[0]} is constant")
+    search = _Search(centred / deviations, edges)
+    p_value = search.p_value()
+    gain = search.improve() if p_value < level else 0.0
+    return NoiseDirections(
+        search.coefficients() * deviations / deviations[:, None],
+        [(i, j) for j, causes in enumerate(search.causes) for i in sorted(causes) if edges[j, i]],
+        gain,
+        p_value,
+    )
+
+
+class _Regression(NamedTuple):
+    """Of a column on its causes, in the order of their numbers."""
+
+    variance: float  #: of the residual
+    slopes: Tensor  #: [p]
+    inverse: Tensor  #: [p]: diagonal of the inverse covariance of the causes
+
+
+class _Search:
+    """Steps from one graph to the next; columns have mean 0 and variance 1."""
+
+    def __init__(self, columns: Tensor, edges: Tensor) -> None:
+        self.columns = columns.T.contiguous()  # [M, n]
+        self.rows = len(columns)
+        self.covariance = columns.T @ columns / self.rows
+        self.price = 2 * math.log(self.rows)
+        self.causes = [
+            frozenset(edges[:, j].nonzero().flatten().tolist()) for j in range(len(edges))
+        ]
+        self._fitted: dict[tuple[int, frozenset[int]], _Regression] = {}
+        self._negentropies: dict[tuple[int, frozenset[int]], float] = {}
+
+    def p_value(self) -> float:
+        total = sum(self._negentropy(j, causes) for j, causes in enumerate(self.causes))
+        half = torch.tensor([len(self.causes), self.rows * total], dtype=torch.float64)
+        return float(torch.special.gammaincc(half[0], half[1]))  # of chi-squared
+
+    def improve(self) -> float:
+        """Sweeps over all edges until none of them is reversed; the decrease of the cost."""
+        total, before = 0.0, -1.0
+        while total > before:
+            before = total
+            for effect in range(len(self.causes)):
+                for cause in sorted(self.causes[effect]):
+                    if cause in self.causes[effect]:
+                        total += self._reverse(cause, effect)
+        return total
+
+    def coefficients(self) -> Tensor:
+        found = torch.zeros_like(self.covariance)
+        for effect, causes in enumerate(self.causes):
+            found[torch.tensor(sorted(causes), dtype=torch.int64), effect] = self._fit(
+                effect, causes
+            ).slopes
+        return found
+
+    def _reverse(self, cause: int, effect: int) -> float:
+        if self._joined_otherwise(cause, effect):
+            return 0.0
+        both = (self.causes[cause] | self.causes[effect]) - {cause}
+        of_effect = self._pruned(effect, both)
+        of_cause = self._pruned(cause, both | {effect}, keep=effect)
+        old = self._cost(cause, self.causes[cause]) + self._cost(effect, self.causes[effect])
+        gain = old - self._cost(cause, of_cause) - self._cost(effect, of_effect)
+        if gain <= 1e-9 * self.rows:
+            return 0.0
+        self.causes[cause], self.causes[effect] = of_cause, of_effect
+        return gain
+
+    def _joined_otherwise(self, cause: int, effect: int) -> bool:
+        """Whether a path of two or more edges leads from cause to effect."""
+        waiting, seen = list(self.causes[effect] - {cause}), set()
+        while waiting:
+            column = waiting.pop()
+            if column == cause:
+                return True
+            if column not in seen:
+                seen.add(column)
+                waiting.extend(self.causes[column])
+        return False
+
+    def _pruned(self, effect: int, causes: frozenset[int], keep: int = -1) -> frozenset[int]:
+        """Causes, one after the other, are dropped while that lowers the Gaussian cost."""
+        while causes - {keep}:
+            fit = self._fit(effect, causes)
+            added = (fit.slopes.square() / fit.inverse).tolist()  # variance without each cause
+            least, cause = min((a, c) for a, c in zip(added, sorted(causes)) if c != keep)
+            if self.rows * math.log1p(least / fit.variance) >= self.price:
+                break
+            causes = causes - {cause}
+        return causes
+
+    def _cost(self, effect: int, causes: frozenset[int]) -> float:
+        gaussian = self._gaussian_cost(effect, causes)
+        return gaussian - 2 * self.rows * self._negentropy(effect, causes)
+
+    def _gaussian_cost(self, effect: int, causes: frozenset[int]) -> float:
+        return self.rows * math.log(self._fit(effect, causes).variance) + self.price * len(causes)
+
+    def _fit(self, effect: int, causes: frozenset[int]) -> _Regression:
+        key = effect, causes
+        if key not in self._fitted:
+            own = torch.tensor(sorted(causes), dtype=torch.int64)
+            right = self.covariance[own, effect]
+            inverse = _inverse(self.covariance[own[:, None], own])
+            slopes = inverse @ right
+            variance = max(1.0 - float(slopes @ right), _LEAST)
+            self._fitted[key] = _Regression(variance, slopes, inverse.diagonal())
+        return self._fitted[key]
+
+    def _negentropy(self, effect: int, causes: frozenset[int]) -> float:
+        key = effect, causes
+        if key not in self._negentropies:
+            fit = self._fit(effect, causes)
+            noise = self.columns[effect] - fit.slopes @ self.columns[sorted(causes)]
+            noise /= math.sqrt(fit.variance)
+            size = noise.abs()
+            log_cosh = float((size + torch.log1p(torch.exp(-2 * size))).mean()) - math.log(2)
+            odd = float((noise * torch.exp(-0.5 * noise.square())).mean())
+            self._negentropies[key] = (
+                _LOG_COSH_FACTOR * (log_cosh - _LOG_COSH) ** 2 + _ODD_FACTOR * odd**2
+            )
+        return self._negentropies[key]
+
+
+def _inverse(covariance: Tensor) -> Tensor:
+    """The inverse, or of causes that determine each other the pseudo-inverse."""
+    factor, failed = torch.linalg.cholesky_ex(covariance)
+    if failed or (factor.diagonal() < _LEAST**0.5).any():
+        return torch.linalg.pinv(covariance, hermitian=True)
+    return torch.cholesky_inverse(factor)
