@@ -12,11 +12,11 @@ ones), curved (Barabasi and Albert's graph of 10 columns, networks of 100 sigmoi
 dream4 and sachs (read from causal/ below the folder NSIMPLEX_DATA). Tables are
 `nsimplex.causal.simulate`'s of seeds 0, 1, ...
 
-Peers run as their packages come (`pip install dagma scikit-learn causal-learn`; `notears` from its
-authors' repository, on PYTHONPATH), with the penalties and thresholds of their examples; one that
-is not installed is named and left out. `forest` ranks causes by the importances of a random forest
-for each column, as GENIE3 does. Figures are means over seeds, `cyclic` the answers that are no DAG,
-`seconds` the median and `most` the maximum of the processor time of a fit.
+Peers run as their packages come (`pip install dagma scikit-learn causal-learn lingam`; `notears`
+from its authors' repository, on PYTHONPATH), with the penalties and thresholds of their examples;
+one that is not installed is named and left out. `forest` ranks causes by the importances of a
+random forest for each column, as GENIE3 does. Figures are means over seeds, `cyclic` the answers
+that are no DAG, `seconds` the median and `most` the maximum of the processor time of a fit.
 """
 
 from __future__ import annotations
@@ -98,15 +98,44 @@ def notears_networks(table: Tensor) -> Answer:
         torch.set_default_dtype(before)
 
 
+def of_marks(marks: np.ndarray) -> Answer:
+    """A class of graphs from causal-learn's marks, -1 for a tail and 1 for an arrow head; both
+    directions where either end may be the cause, or PC finds contradictory directions."""
+    directed = (marks == -1) & (marks.T == 1)
+    either = (marks != 0) & (marks == marks.T)
+    graph = torch.from_numpy((directed | either).astype(np.float64))
+    return Answer(graph, graph)
+
+
+def one_direction(graph: Tensor) -> Tensor:
+    """A class of graphs in which the columns' order decides where either direction is possible."""
+    return graph * ~((graph != 0) & (graph.T != 0)).tril()
+
+
 def boss(table: Tensor) -> Answer:
     search = importlib.import_module("causallearn.search.PermutationBased.BOSS").boss
-    marks = search(table.numpy().copy(), verbose=False).graph
-    directed = (marks == -1) & (marks.T == 1)  # tail at the cause, arrow at the effect
-    either = (marks == -1) & (marks.T == -1)
-    # BOSS answers a class of graphs: an edge that may point either way is given one direction, by
-    # the columns' order.
-    graph = torch.from_numpy((directed | np.triu(either)).astype(np.float64))
-    return Answer(graph, graph)
+    return of_marks(search(table.numpy().copy(), verbose=False).graph)
+
+
+def grasp(table: Tensor) -> Answer:
+    search = importlib.import_module("causallearn.search.PermutationBased.GRaSP").grasp
+    return of_marks(search(table.numpy().copy(), verbose=False).graph)
+
+
+def ges(table: Tensor) -> Answer:
+    search = importlib.import_module("causallearn.search.ScoreBased.GES").ges
+    return of_marks(search(table.numpy().copy())["G"].graph)
+
+
+def pc(table: Tensor) -> Answer:
+    search = importlib.import_module("causallearn.search.ConstraintBased.PC").pc
+    return of_marks(search(table.numpy().copy(), alpha=0.05, show_progress=False).G.graph)
+
+
+def lingam(table: Tensor) -> Answer:
+    model = importlib.import_module("lingam").DirectLiNGAM().fit(table.numpy().copy())
+    weights = torch.from_numpy(np.ascontiguousarray(model.adjacency_matrix_.T)).double()
+    return Answer(weights, weights.abs())
 
 
 def forest(table: Tensor) -> Answer:
@@ -133,6 +162,10 @@ METHODS: dict[str, tuple[Callable[[Tensor], Answer], str]] = {  # with the modul
     "order-nonlinear": (ours("order", nonlinear=True), ""),
     "logdet-nonlinear": (ours("logdet", nonlinear=True), ""),
     "BOSS": (boss, "causallearn.search.PermutationBased.BOSS"),
+    "GRaSP": (grasp, "causallearn.search.PermutationBased.GRaSP"),
+    "GES": (ges, "causallearn.search.ScoreBased.GES"),
+    "PC": (pc, "causallearn.search.ConstraintBased.PC"),
+    "DirectLiNGAM": (lingam, "lingam"),
     "DAGMA": (dagma, "dagma.linear"),
     "NOTEARS": (notears, "notears.linear"),
     "DAGMA-MLP": (dagma_networks, "dagma.nonlinear"),
@@ -140,6 +173,7 @@ METHODS: dict[str, tuple[Callable[[Tensor], Answer], str]] = {  # with the modul
     "forest": (forest, "sklearn.ensemble"),
     "correlation": (correlation, ""),
 }
+CLASSES = ("BOSS", "GRaSP", "GES", "PC")  # methods that answer a class of graphs
 
 
 def linear(options: argparse.Namespace) -> Iterator[Problem]:
@@ -254,12 +288,13 @@ def measured(method: str, problem: Problem) -> dict:
     begin = time.process_time()
     answer = METHODS[method][0](problem.table)
     seconds = time.process_time() - begin
-    metrics = causal.causal_metrics(answer.graph, problem.truth)
+    graph = one_direction(answer.graph) if method in CLASSES else answer.graph
+    metrics = causal.causal_metrics(graph, problem.truth)
     curves = causal.edge_curves(answer.scores, problem.truth)
     figures = {
         name: getattr(metrics, name) for name in ("edges", "shd", "sid", "precision", "recall")
     }
-    cyclic = causal.causal_metrics(answer.graph, torch.zeros_like(answer.graph)).sid is None
+    cyclic = causal.causal_metrics(graph, torch.zeros_like(graph)).sid is None
     return figures | {
         "auroc": curves.auroc,
         "auprc": curves.auprc,
