@@ -170,8 +170,8 @@ def restored(
         at = int(torch.randint(len(train), (), generator=draws))
         if angles[at] is not None:
             model.set_table(angles[at])
-        rows = torch.randint(len(tables[at]), (64,), generator=draws)
-        hidden = (torch.rand(64, features, generator=draws) < 0.15) & seen.bool()
+        rows = torch.randint(len(tables[at]), (32,), generator=draws)
+        hidden = (torch.rand(32, features, generator=draws) < 0.15) & seen.bool()
         hidden[:, int(seen.nonzero()[int(torch.randint(int(seen.sum()), (), generator=draws))])] = (
             True
         )
@@ -179,7 +179,7 @@ def restored(
         answers = model.reconstruct(model(x, hidden | ~seen.bool()))
         return (answers - x)[hidden].square().mean()
 
-    trained(model, loss, 600)
+    trained(model, loss, 400)
     squares = []
     for at, table in enumerate(tests):
         if angles[len(train) + at] is not None:
@@ -241,11 +241,11 @@ def interventions(encoding: str, seed: int) -> float:
             model.set_table(world.table(encoding, seed))
 
         def loss() -> Tensor:
-            picked = learned[torch.randint(len(learned), (64,), generator=draws)]
+            picked = learned[torch.randint(len(learned), (32,), generator=draws)]
             x, marks, change = asked(picked)
             return (model.reconstruct(model(x, marked=marks)) - change).square().mean()
 
-        trained(model, loss, 600)
+        trained(model, loss, 400)
         answers = {}
         for column in held.tolist():
             x, marks, _ = asked(torch.full((400,), column))
