@@ -45,7 +45,9 @@ def orient_by_noise(table: Numbers, graph: Numbers, *, level: float = 0.01) -> N
     approximate negentropy :math:`J(u) = 79.047 (\mathrm{mean} \log\cosh u - 0.37457)^2 + 7.4129
     (\mathrm{mean}\, u e^{-u^2/2})^2`. A step reverses one edge i -> j that no other path joins.
     Both columns may then have the causes of either, and those are dropped whose absence lowers the
-    Gaussian part of the cost. The step is kept if the whole cost falls.
+    Gaussian part of the cost. After each sweep over the edges, every column may also gain causes. A
+    step is kept if the whole cost falls. With at most 50 columns, a second search starts from the
+    order that the noises of 300 rows suggest, as in DirectLiNGAM; the result of lower cost counts.
 
     If all noises are Gaussian, the sum of 2 n J is nearly a chi-squared variable of 2 M degrees of
     freedom. The graph is returned as it was given if this sum is not significant.
@@ -60,10 +62,11 @@ def orient_by_noise(table: Numbers, graph: Numbers, *, level: float = 0.01) -> N
         ValueError, TypeError: the message names the argument, the expected value and the value
             received.
 
-    O(n M^2), and per edge and sweep O(n p + p^4) for at most p causes.
+    O(n M^2 + M^3), and per edge and sweep O(n p + p^4) for at most p causes. The second start takes
+    O(300 M^3) and about 10 M^2 kilobytes.
 
-    Sources: Shimizu et al., JMLR 2006 (LiNGAM); Hyvaerinen, NIPS 1998 (negentropy); Chickering,
-        JMLR 2002 (reversals).
+    Sources: Shimizu et al., JMLR 2006 and 2011 (LiNGAM, DirectLiNGAM); Hyvaerinen, NIPS 1998
+        (negentropy); Chickering, JMLR 2002 (reversals).
     """
     values = as_double("orient_by_noise", "table", table)
     given = as_double("orient_by_noise", "graph", graph)
@@ -81,12 +84,15 @@ def orient_by_noise(table: Numbers, graph: Numbers, *, level: float = 0.01) -> N
     edges = (given != 0).fill_diagonal_(False)
     if closure(edges).diagonal().any():
         raise ValueError("[orient_by_noise] graph: expected no cycle")
-    centred = values - values.mean(dim=0)
-    deviations = centred.square().mean(dim=0).sqrt()
-    constant = (deviations == 0).nonzero().flatten().tolist()
+    constant = (values == values[0]).all(dim=0).nonzero().flatten().tolist()
     if constant:
         raise ValueError(f"[orient_by_noise] table: column {constant[0]} is constant")
-    search = _Search(centred / deviations, edges)
+    units = values.abs().amax(dim=0)  # squares of large numbers would be infinite
+    scaled = values / units
+    scaled = scaled - scaled.mean(dim=0)
+    deviations = scaled.square().mean(dim=0).sqrt()
+    search = _Search(scaled / deviations, edges)
+    deviations = deviations * units
     p_value = search.p_value()
     gain = 0.0
     if p_value < level:
@@ -255,6 +261,8 @@ class _Search:
         key = effect, causes
         if key not in self._negentropies:
             fit = self._fit(effect, causes)
+            if fit.variance < 10 * _LEAST:
+                return 0.0  # the causes determine the column, and what is left is rounding
             noise = self.columns[effect] - fit.slopes @ self.columns[sorted(causes)]
             noise /= math.sqrt(fit.variance)
             self._negentropies[key] = float(negentropy(noise))

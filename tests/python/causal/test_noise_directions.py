@@ -75,16 +75,16 @@ def test_gaussian_noise_turns_nothing():
 def test_the_level_is_that_of_gaussian_tables():
     values = [
         causal.orient_by_noise(drawn(CHAIN, "normal", 400, seed), CHAIN).p_value
-        for seed in range(300)
+        for seed in range(100)
     ]
     share = sum(value < 0.05 for value in values) / len(values)
-    assert 0.02 < share < 0.1
-    assert 0.4 < sum(value < 0.5 for value in values) / len(values) < 0.6
+    assert 0.01 <= share <= 0.12
+    assert 0.35 < sum(value < 0.5 for value in values) / len(values) < 0.65
 
 
 def test_units_change_weights_only():
     table = drawn(CHAIN, "uniform", 500, 3)
-    units = torch.tensor([1e-3, 7.0, 1e5], dtype=torch.float64)
+    units = torch.tensor([1e-200, 7.0, 1e100], dtype=torch.float64)
     found, scaled = (causal.orient_by_noise(each, BACKWARDS) for each in (table, table * units))
     assert scaled.turned == found.turned
     torch.testing.assert_close(scaled.adjacency, found.adjacency * units / units[:, None])
