@@ -17,7 +17,7 @@ HELP = (
     "or name an interpreter that has torch in TORCH_PYTHON"
 )
 
-__all__ = ["dynamic_metadata"]
+__all__ = ["dynamic_metadata", "minor_of_torch"]
 
 
 def minor_of(folder):
@@ -32,15 +32,20 @@ def minor_of(folder):
     sys.exit(f"NSIMPLEX_LIBTORCH: {expected}, got '{folder}'")
 
 
+def minor_of_torch(environment):
+    """The minor version of the torch that CMake takes with these environment variables."""
+    if folder := environment.get("NSIMPLEX_LIBTORCH"):
+        return minor_of(Path(folder))
+    python = environment.get("TORCH_PYTHON", sys.executable)
+    probe = subprocess.run([python, "-c", PROBE], capture_output=True, text=True)
+    if probe.returncode != 0:
+        sys.exit(f"{HELP}; {python} cannot import it")
+    return probe.stdout
+
+
 def dynamic_metadata(field, settings=None):
     if field != "dependencies" or settings:
         raise ValueError(
             f"only the field 'dependencies', without settings, is computed here, not {field!r}"
         )
-    if folder := os.environ.get("NSIMPLEX_LIBTORCH"):
-        return ["numpy", f"torch=={minor_of(Path(folder))}.*"]
-    python = os.environ.get("TORCH_PYTHON", sys.executable)
-    probe = subprocess.run([python, "-c", PROBE], capture_output=True, text=True)
-    if probe.returncode != 0:
-        sys.exit(HELP)
-    return ["numpy", f"torch=={probe.stdout}.*"]
+    return ["numpy", f"torch=={minor_of_torch(os.environ)}.*"]

@@ -1,0 +1,137 @@
+"""tools/build_wheel puts the builds for several versions of torch into one wheel."""
+
+import base64
+import hashlib
+import runpy
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+METADATA = "nsimplex_attention-0.2.0.dist-info/METADATA"
+RECORD = "nsimplex_attention-0.2.0.dist-info/RECORD"
+
+
+def libtorch(folder, minor):
+    """The folder of a LibTorch, as far as versions are read from it."""
+    header = folder / "include" / "torch" / "headeronly" / "version.h"
+    header.parent.mkdir(parents=True)
+    major, minor = minor.split(".")
+    header.write_text(f"#define TORCH_VERSION_MAJOR {major}\n#define TORCH_VERSION_MINOR {minor}\n")
+    library = folder / "lib" / "libtorch_cpu.so"
+    library.parent.mkdir()
+    library.touch()
+    return str(folder)
+
+
+def wheel_of(folder, torch):
+    """What pip leaves: a program, a library, a header and the metadata."""
+    folder.mkdir()
+    wheel = folder / "nsimplex_attention-0.2.0-py3-none-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        program = zipfile.ZipInfo("nsimplex/bin/nsimplex")
+        program.external_attr = 0o100755 << 16
+        file.writestr(program, f"program for {torch}")
+        file.writestr("nsimplex/lib/libnsimplex.so", f"library for {torch}")
+        file.writestr("nsimplex/include/nsimplex/nn.h", "header")
+        file.writestr("nsimplex/__init__.py", "")
+        text = "Name: nsimplex-attention\nRequires-Dist: numpy\nRequires-Dist: torch==2.0.*\n"
+        file.writestr(METADATA, text)
+        file.writestr(RECORD, "")
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """The script's own functions, with pip and the checks of the wheel replaced: ``main`` leaves
+    the wheel as ``wheel.whl``, and ``calls`` has what pip was asked for."""
+    script = runpy.run_path(str(ROOT / "tools" / "build_wheel"))
+    functions = script["main"].__globals__
+    functions["calls"] = []
+
+    def pip(command, env):
+        words = [str(word) for word in command]
+        defined = [word.split("=", 1)[1] for word in words if word.startswith("-Ccmake.define.")]
+        folder = next(word for word in words if word.startswith("-Cbuild-dir="))
+        chosen = [value for value in defined if value.startswith("/")]
+        functions["calls"].append((chosen, folder, env))
+        wheel_of(Path(command[command.index("--wheel-dir") + 1]), chosen[0])
+        return subprocess.CompletedProcess(command, 0)
+
+    def finish(wheel, folder):
+        Path(wheel).rename(tmp_path / "wheel.whl")
+
+    functions["subprocess"] = type("Subprocess", (), {"run": staticmethod(pip)})
+    functions["finish"] = finish
+    functions["minor_of_torch"] = lambda chosen: (
+        "2.13" if "TORCH_PYTHON" in chosen else script["minor_of_torch"](chosen)
+    )
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("NSIMPLEX_LIBTORCH", "/of/the/shell")
+    return functions
+
+
+def test_a_wheel_holds_a_build_for_each_torch(tool, tmp_path, monkeypatch):
+    others = [libtorch(tmp_path / name, name) for name in ("2.11", "2.14")]
+    monkeypatch.setattr(sys, "argv", ["build_wheel", *others])
+    tool["main"]()
+    with zipfile.ZipFile(tmp_path / "wheel.whl") as wheel:
+        files = {name: wheel.read(name).decode() for name in wheel.namelist()}
+        modes = {info.filename: info.external_attr >> 16 for info in wheel.infolist()}
+    venv = ROOT / ".venv/bin/python"
+    for prefix, torch in (("", venv), ("torch2.11/", others[0]), ("torch2.14/", others[1])):
+        assert files[f"nsimplex/{prefix}bin/nsimplex"] == f"program for {torch}"
+        assert modes[f"nsimplex/{prefix}bin/nsimplex"] & 0o111 == 0o111
+        assert files[f"nsimplex/{prefix}lib/libnsimplex.so"] == f"library for {torch}"
+        assert files[f"nsimplex/{prefix}include/nsimplex/nn.h"] == "header"
+    assert [name for name in files if name.endswith("__init__.py")] == ["nsimplex/__init__.py"]
+    requirements = [line for line in files[METADATA].splitlines() if "Requires-Dist" in line]
+    assert requirements == [
+        "Requires-Dist: numpy",
+        "Requires-Dist: torch>=2.11,<2.15,!=2.12.*",
+    ]
+    lines = dict(line.split(",", 1) for line in files.pop(RECORD).splitlines())
+    assert lines.pop(RECORD) == ","
+    assert lines == {name: recorded(text) for name, text in files.items()}
+
+
+def recorded(text):
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    return f"sha256={digest},{len(text)}"
+
+
+def test_a_build_sees_one_torch_only(tool, tmp_path, monkeypatch):
+    """Not the one of the shell, nor the one of an earlier run in the same folder."""
+    other = libtorch(tmp_path / "other", "2.11")
+    monkeypatch.setattr(sys, "argv", ["build_wheel", other])
+    tool["main"]()
+    assert [(chosen, folder) for chosen, folder, _ in tool["calls"]] == [
+        ([str(ROOT / ".venv/bin/python")], "-Cbuild-dir=build/wheel-2.13"),
+        ([other], "-Cbuild-dir=build/wheel-2.11"),
+    ]
+    first, second = (env for _, _, env in tool["calls"])
+    assert "NSIMPLEX_LIBTORCH" not in first
+    assert (second["NSIMPLEX_LIBTORCH"], "TORCH_PYTHON" in second) == (other, False)
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        (["2.11", "2.11.1"], "has torch 2.11, as another one of the list"),
+        (["2.13"], "has torch 2.13, as another one of the list"),
+        (["missing"], "expected an interpreter or the folder of a LibTorch, got '.*missing'"),
+    ],
+)
+def test_a_wrong_list_is_refused_before_a_build(tool, tmp_path, monkeypatch, others, message):
+    folders = [
+        str(tmp_path / name)
+        if name == "missing"
+        else libtorch(tmp_path / name, ".".join(name.split(".")[:2]))
+        for name in others
+    ]
+    monkeypatch.setattr(sys, "argv", ["build_wheel", *folders])
+    with pytest.raises(SystemExit, match=message):
+        tool["main"]()
+    assert not tool["calls"]
