@@ -66,7 +66,7 @@ macro(nsimplex_torch_of_python)
     RESULT_VARIABLE nsimplex_torch_status)
   if(NOT nsimplex_torch_status EQUAL 0)
     nsimplex_refuse_torch(
-      "nsimplex needs torch 2.11 to 2.13: '${TORCH_PYTHON}' could not import it. Set "
+      "nsimplex needs torch 2.11 or newer: '${TORCH_PYTHON}' could not import it. Set "
       "TORCH_PYTHON=/path/to/python to name another interpreter, or NSIMPLEX_LIBTORCH=/path/to/libtorch "
       "for a LibTorch without Python.\n${nsimplex_torch_error}")
   endif()
