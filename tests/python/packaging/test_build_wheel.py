@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]
 METADATA = "nsimplex_attention-0.2.0.dist-info/METADATA"
 RECORD = "nsimplex_attention-0.2.0.dist-info/RECORD"
 
+LICENCES = "nsimplex_attention-0.2.0.dist-info/licenses/"
+
 
 def libtorch(folder, minor):
     """The folder of a LibTorch, as far as versions are read from it."""
@@ -38,8 +40,9 @@ def wheel_of(folder, torch):
         file.writestr("nsimplex/lib/libnsimplex.so", f"library for {torch}")
         file.writestr("nsimplex/include/nsimplex/nn.h", "header")
         file.writestr("nsimplex/__init__.py", "")
-        text = "Name: nsimplex-attention\nRequires-Dist: numpy\nRequires-Dist: torch==2.0.*\n"
-        file.writestr(METADATA, text)
+        text = "Name: nsimplex-attention\nLicense-File: LICENSE\nRequires-Dist: numpy\n"
+        file.writestr(METADATA, text + "Requires-Dist: torch==2.0.*\n")
+        file.writestr(LICENCES + "LICENSE", "MIT")
         file.writestr(RECORD, "")
 
 
@@ -65,6 +68,7 @@ def tool(tmp_path, monkeypatch):
 
     functions["subprocess"] = type("Subprocess", (), {"run": staticmethod(pip)})
     functions["finish"] = finish
+    functions["packages_inside"] = lambda tree: ["libeigen3-dev"]
     functions["minor_of_torch"] = lambda chosen: (
         "2.13" if "TORCH_PYTHON" in chosen else script["minor_of_torch"](chosen)
     )
@@ -92,6 +96,8 @@ def test_a_wheel_holds_a_build_for_each_torch(tool, tmp_path, monkeypatch):
         "Requires-Dist: numpy",
         "Requires-Dist: torch>=2.11,<2.15,!=2.12.*",
     ]
+    assert "License-File: LICENSE\nLicense-File: libeigen3-dev\n" in files[METADATA]
+    assert "Exhibit A - Source Code Form License Notice" in files[LICENCES + "libeigen3-dev"]
     lines = dict(line.split(",", 1) for line in files.pop(RECORD).splitlines())
     assert lines.pop(RECORD) == ","
     assert lines == {name: recorded(text) for name, text in files.items()}
@@ -99,7 +105,7 @@ def test_a_wheel_holds_a_build_for_each_torch(tool, tmp_path, monkeypatch):
 
 def recorded(text):
     digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-    return f"sha256={digest},{len(text)}"
+    return f"sha256={digest},{len(text.encode())}"
 
 
 def test_a_build_sees_one_torch_only(tool, tmp_path, monkeypatch):
