@@ -30,7 +30,7 @@ from torch.nn import functional
 from .. import analysis
 from .._printable import exit_code
 from ..nn import SimplicialAttention
-from .pays.summary import shown
+from .pays.tables import shown
 
 __all__ = ["Settings", "attack", "distances", "draw", "main", "measure", "table", "train"]
 
