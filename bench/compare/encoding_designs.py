@@ -17,9 +17,9 @@ features move together. Columns are divided by their standard deviations. The gr
 `error` is the squared error over that of the answer "the mean" ("nothing changes" for
 interventions, whose answers are averaged over rows): 1 means nothing was learned. The encodings are
 none, learned, cape and cape-shuffled, which has the points of cape at the wrong features. `simple`
-is no transformer. unseen and transfer: a regression of a value on the mean
-of its neighbours in the graph, one slope for all. interventions: the total effects of the known
-graph, whose weights are regressions on 300 rows without interventions.
+is no transformer. For unseen and transfer it is a regression of a value on the mean of its
+neighbours in the graph, with one slope for all. For interventions it has the total effects of the
+known graph, whose weights are regressions on 300 rows without interventions.
 
 Every answer is a line of `--out`, and a later call goes on where the file ends.
 """
