@@ -255,13 +255,14 @@ def _speeds(
     if new:
         runs = [Training(task, spec, own, 1e-4, 1, 1000, batch) for spec, own in made]
         times = by_turns([run.step for run in runs])
+        relative = ratios(times)
         for place, line in enumerate(lines):
             if place in new:
                 at = 1 + others.index(place) if place in others else 0
                 line |= dict(
                     step_seconds=round(statistics.median(times[at]), 6),
                     reference_seconds=round(statistics.median(times[0]), 6),
-                    step_ratio=round(ratios(times)[at], 4),
+                    step_ratio=round(relative[at], 4),
                     rounds=ROUNDS,
                 )
                 keep(line)
