@@ -36,6 +36,25 @@ struct CausalFit {
 /// Throws c10::ValueError that names the argument, the expectation and the value.
 NSIMPLEX_API CausalFit causal_fit(const at::Tensor& table, const CausalFitOptions& options = {});
 
+/// Chooses `screen` columns of a table [n, M] too wide for causal_fit(), before any graph is learned,
+/// and returns their numbers, ascending, as int64. All columns are returned if there are no more.
+///
+/// By correlation, the score of column j is max over i != j of |r_ij|. There is then a bound that
+/// no pair with a column left out exceeds, so that such a column has at most weak direct effects. An
+/// effect that others cancel can be lost. By variance, the score is the variance of the column as
+/// it is given; use it only for columns of one unit, such as logarithms of normalised expression.
+/// Of equal scores, the column of the smaller number comes first.
+///
+/// The table is float64 on the CPU, with NaN for a missing value. The variance is that of the values
+/// present, and in correlations the mean of the column takes the place of a gap. Complexity: O(n
+/// M^2) time and O(n M) memory for correlation; O(n M) for variance.
+///
+/// Throws c10::ValueError and c10::TypeError that name the argument, the expectation and the value.
+///
+/// Source: Hero, Rajaratnam, "Large-scale correlation screening", JASA 2011.
+NSIMPLEX_API at::Tensor screen_columns(const at::Tensor& table, int64_t screen,
+                                       ScreenCriterion by = ScreenCriterion::correlation);
+
 /// Compares causal graphs with a known one. Graphs are float64 [M, M] on the CPU, A_ij belongs to
 /// i -> j, and nonzero entries are edges. The diagonal is ignored. Errors are c10::ValueError and
 /// c10::TypeError that name the argument. docs/causal/graphs.md has the definitions.

@@ -19,6 +19,10 @@ enum class MissingValues { refuse, rows, means, likelihood };
 /// (at most 30 values, in any order): a multinomial logit. count: negative binomial with a log link.
 enum class ColumnKind { continuous, binary, count, category };
 
+/// How a screening chooses the columns of a wide table. correlation: those with the largest absolute
+/// correlation with any other column. variance: those of the largest variance, in the units given.
+enum class ScreenCriterion { correlation, variance };
+
 /// The edge cause -> effect between columns of the table, by number.
 struct CausalEdge {
   int64_t cause, effect;
@@ -63,6 +67,10 @@ struct CausalFitOptions {
   /// refuse, or likelihood. A table is made whole before (usable_table).
   MissingValues missing = MissingValues::refuse;
 };
+
+/// How samples of the rows are drawn. halves: half of the rows without replacement, in complementary
+/// pairs. bootstrap: as many rows as the table has, with replacement.
+enum class Resampling { halves, bootstrap };
 
 /// Optimisers of the points; docs/causal/embedding.md compares them.
 enum class EmbeddingOptimiser {

@@ -19,7 +19,9 @@ struct CausalPipelineOptions {
   bool standardise = false;
   std::optional<double> threshold = {};
   MissingValues missing = MissingValues::refuse;
-  bool drop = false;  ///< leave constant columns and copies out instead of refusing them
+  bool drop = false;   ///< leave constant columns and copies out instead of refusing them
+  int64_t screen = 0;  ///< keep this number of columns, by screen_columns(); 0: all
+  ScreenCriterion screen_by = ScreenCriterion::correlation;
   int64_t dimension = 3;
   EmbeddingOptimiser optimiser = EmbeddingOptimiser::tangent;
   int64_t steps = 300;

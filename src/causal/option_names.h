@@ -23,6 +23,10 @@ inline constexpr Names<ColumnKind, 4> kNames<ColumnKind>{{{"continuous", ColumnK
                                                           {"category", ColumnKind::category}}};
 
 template <>
+inline constexpr Names<Resampling, 2> kNames<Resampling>{
+    {{"halves", Resampling::halves}, {"bootstrap", Resampling::bootstrap}}};
+
+template <>
 inline constexpr Names<EmbeddingOptimiser, 3> kNames<EmbeddingOptimiser>{
     {{"tangent", EmbeddingOptimiser::tangent},
      {"radam", EmbeddingOptimiser::radam},
@@ -57,5 +61,9 @@ inline constexpr Names<MissingValues, 4> kNames<MissingValues>{
      {"rows", MissingValues::rows},
      {"means", MissingValues::means},
      {"likelihood", MissingValues::likelihood}}};
+
+template <>
+inline constexpr Names<ScreenCriterion, 2> kNames<ScreenCriterion>{
+    {{"correlation", ScreenCriterion::correlation}, {"variance", ScreenCriterion::variance}}};
 
 }  // namespace nsimplex

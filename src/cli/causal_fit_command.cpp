@@ -109,6 +109,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
                    "nsimplex causal fit cells.csv --missing means --drop --forbid Mek:Raf\n"
                    "nsimplex causal fit trial.csv --groups batch --targets set --standardise\n"
                    "nsimplex causal fit patients.csv --kind sick=binary --kind visits=count\n"
+                   "nsimplex causal fit genes.csv --screen 2000 --drop --standardise\n"
                    "nsimplex causal fit table.csv --confidence 100 --limits --out runs/sure",
        .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv",
                  "confidence.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},

@@ -160,7 +160,10 @@ Json FitReport::json() const {
             {"dropped", table_.observations.dropped},
             {"dropped_rows", table_.observations.dropped_rows},
             {"filled", table_.observations.filled},
-            {"gaps", gaps_in(table_.observations.values)}};
+            {"gaps", gaps_in(table_.observations.values)},
+            {"screened_out", table_.screened_out},
+            {"columns", nullptr}};
+  if (table_.screened_out > 0) line["columns"] = table_.observations.columns;
   line.update(to_json(table_.rows, table_.names));
   line["soft"] = options_.table.rows.soft;
   line.update(answers_.front().figures);
@@ -190,6 +193,10 @@ std::string FitReport::text() const {
                                  options_.estimator, fit_.model, fit_.seconds);
   for (const std::string& each : table_.observations.dropped)
     text += fmt::format("left out {}\n", printable(each));
+  if (table_.screened_out > 0) {
+    text += fmt::format("screened {} columns by {}, kept {}\n", table_.screened_out + graph_.rows(),
+                        options_.table.screen_by, graph_.rows());
+  }
   if (const int64_t rows = table_.observations.dropped_rows; rows > 0) {
     text += fmt::format("left out {} rows with missing values\n", rows);
   }

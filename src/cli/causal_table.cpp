@@ -7,6 +7,7 @@
 
 #include "causal/graph/weighted_graph.h"
 #include "causal/option_names.h"
+#include "causal/tables/screen_columns.h"
 #include "cli/text_flags.h"
 #include "io/cells.h"
 #include "io/input_file.h"
@@ -168,11 +169,38 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
       ->check(CLI::IsMember(names_of<MissingValues>()));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");
+  add("--screen", o.screen,
+      "Keep only this number of columns, before a graph is learned; 0: all of them")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  const std::vector<std::string> criteria = names_of<ScreenCriterion>();
+  add("--screen-by", o.screen_by,
+      "Columns that --screen keeps: correlation (those that correlate most with another column) "
+      "or variance (those that vary most, for columns of one unit)")
+      ->check(CLI::IsMember(criteria));
   add_row_options(command, o.rows);
   add_text_options(command, o.text, /*table=*/true);
 }
 
+namespace {
+
+// Keeps the columns that --screen asks for, and returns the number of the others.
+int64_t screen(causal::UsableTable& table, const CausalTableOptions& o) {
+  const int64_t before = std::ssize(table.columns);
+  try {
+    causal::screen_table(table, o.screen, parse_name<ScreenCriterion>("--screen-by", o.screen_by));
+  } catch (const c10::ValueError& error) {
+    throw InputError(fmt::format("cannot use {}: {}", o.path, error.what_without_backtrace()));
+  }
+  return before - std::ssize(table.columns);
+}
+
+}  // namespace
+
 CausalTable read_causal_table(const CausalTableOptions& o) {
+  if (o.screen == 1) throw InputError("--screen: expected 0 or at least 2, got 1");
+  if (o.screen > 0 && !o.rows.kinds.empty()) {
+    throw InputError("--screen: expected numbers in all columns, got --kind");
+  }
   CausalRowReader rows(o.rows);
   io::Table table = io::read_table(
       o.path,
@@ -188,6 +216,7 @@ CausalTable read_causal_table(const CausalTableOptions& o) {
   result.all_names = table.columns;
   result.all_columns = table.width;
   result.observations = causal::usable_table(table, {missing, o.drop}, o.path);
+  result.screened_out = screen(result.observations, o);
   result.names = result.observations.names;
   if (result.names.empty()) {
     const std::vector<std::string> names = column_names(table.width);

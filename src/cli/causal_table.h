@@ -48,10 +48,12 @@ struct CausalTableOptions {
   TextFlags text;
   CausalRowFlags rows;
   bool drop = false;
+  int64_t screen = 0;  ///< number of columns to keep; 0: all
+  std::string screen_by = "correlation";
 };
 
-/// Adds TABLE, --key, --missing, --drop, the options for rows and kinds of columns, and those for
-/// reading a text.
+/// Adds TABLE, --key, --missing, --drop, --screen, --screen-by, the options for rows and kinds of
+/// columns, and those for reading a text.
 void add_table_options(CLI::App& command, CausalTableOptions& options);
 
 struct CausalTable {
@@ -59,7 +61,8 @@ struct CausalTable {
   std::vector<std::string> names;      ///< one per column: the file's, or x0, x1, ..
   std::vector<std::string> all_names;  ///< also of the columns left out; the file's, or none
   int64_t all_columns = 0;
-  io::TextReading reading;  ///< decisions made while reading a text
+  int64_t screened_out = 0;  ///< number of columns that --screen left out
+  io::TextReading reading;   ///< decisions made while reading a text
   CausalRows rows;
 
   /// Reads a graph file over the kept columns, reports how it was read, and stores this in `read`.

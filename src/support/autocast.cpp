@@ -69,6 +69,7 @@ constexpr const char* kAsGiven[] = {
     "causal_metrics",
     "causal_pipeline_write",
     "causal_ranking",
+    "causal_screen_columns",
     "causal_simulate",
     "causal_sortability",
     "causal_usable_table",

@@ -35,6 +35,7 @@ from .graphs import (
     causal_metrics,
     causal_sortability,
     edge_curves,
+    screen_columns,
     simulate,
     usable_table,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "hyperboloid_points",
     "orient_by_noise",
     "read_h5ad",
+    "screen_columns",
     "simulate",
     "to_igraph",
     "to_networkx",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked_methods
-from .._choices import Estimator, Missing, Resampling
+from .._choices import Estimator, Missing, Resampling, ScreenBy
 from .confidence import confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
@@ -62,6 +62,8 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         kinds: as in :func:`causal_fit`, for all columns of the table, or for some by name or
             number. Binary and category columns of a data frame may hold words.
         missing, drop: as in :func:`usable_table`; "likelihood" is that of :func:`causal_fit`.
+        screen, screen_by: keep only this number of columns before the graph is learned, by the
+            criterion of :func:`screen_columns`; 0: all. It needs columns that are all continuous.
         layer, raw: which matrix of an AnnData object or an h5ad file: one of ``layers``, or
             ``raw.X``; by default ``X``.
         confidence: number of samples of the rows on which the graph is learned again, as in
@@ -88,6 +90,8 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         kinds: Sequence[str] | Mapping[int | str, str] | None = None,
         missing: Missing = "refuse",
         drop: bool = False,
+        screen: int = 0,
+        screen_by: ScreenBy = "correlation",
         layer: str = "",
         raw: bool = False,
         confidence: int = 0,
@@ -99,7 +103,8 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         self.estimator, self.nonlinear, self.standardise = estimator, nonlinear, standardise
         self.threshold, self.missing, self.drop, self.soft = threshold, missing, drop, soft
         self.layer, self.raw, self.seed, self.kinds = layer, raw, seed, kinds
-        self.confidence = confidence
+        self.screen, self.confidence = screen, confidence
+        self.screen_by: ScreenBy = screen_by
         self.resampling: Resampling = resampling
         self.min_frequency, self.n_jobs = min_frequency, n_jobs
 
@@ -196,11 +201,8 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         sure = getattr(self, "confidence_", None)
         found = []
         for i, j in adjacency.nonzero().tolist():
-            figures = (
-                [each[i, j].item() for each in (sure.frequencies, sure.low, sure.high)]
-                if (sure)
-                else [None] * 3
-            )
+            matrices = (sure.frequencies, sure.low, sure.high) if sure else ()
+            figures = [each[i, j].item() for each in matrices] or [None] * 3
             weight, score = adjacency[i, j].item(), self.scores_[i, j].item()
             found.append(GraphEdge(names[i], names[j], weight, score, *figures))
         return sorted(found, key=lambda edge: (-(edge.frequency or 0), -edge.score))
@@ -321,9 +323,9 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
             self.frequencies_ = self.confidence_.frequencies
         if self.min_frequency is not None:
             if not self.confidence:
+                label = type(self).__name__
                 raise ValueError(
-                    f"[{type(self).__name__}] min_frequency: expected a number of samples, "
-                    "confidence, too"
+                    f"[{label}] min_frequency: expected a number of samples, confidence, too"
                 )
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
         scaled = self._scaled(kept.values)
@@ -362,6 +364,8 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         label, kinds = type(self).__name__, self.kinds
         if kinds is None:
             return []
+        if self.screen:
+            raise ValueError(f"[{label}] screen: expected continuous columns alone, got kinds")
         if isinstance(kinds, Mapping):
             place: dict[Any, int] = {column: at for at, column in enumerate(kept.columns)}
 

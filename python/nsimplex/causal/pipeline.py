@@ -12,7 +12,15 @@ from typing import Any, overload
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from .._choices import Dangling, Estimator, Missing, Optimiser, PairWeight, Resampling
+from .._choices import (
+    Dangling,
+    Estimator,
+    Missing,
+    Optimiser,
+    PairWeight,
+    Resampling,
+    ScreenBy,
+)
 from .._hints import Numbers
 from .._library import operators
 from .._paths import operator_path
@@ -55,8 +63,9 @@ class CausalPipeline(CausalGraph):
     It is a :class:`CausalGraph` with an embedding, and a transformer of scikit-learn like it.
 
     Args:
-        estimator, nonlinear, standardise, threshold, soft, kinds, missing, drop, layer, raw,
-            confidence, resampling, min_frequency, n_jobs, seed: as in :class:`CausalGraph`.
+        estimator, nonlinear, standardise, threshold, soft, kinds, missing, drop, screen, screen_by,
+            layer, raw, confidence, resampling, min_frequency, n_jobs, seed: as in
+            :class:`CausalGraph`.
         dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced,
             generality, relative, restart, dangling: as in :func:`causal_embed`.
         scale, by_dimension: as in :func:`causal_angles`.
@@ -76,6 +85,8 @@ class CausalPipeline(CausalGraph):
         kinds: Sequence[str] | Mapping[int | str, str] | None = None,
         missing: Missing = "refuse",
         drop: bool = False,
+        screen: int = 0,
+        screen_by: ScreenBy = "correlation",
         layer: str = "",
         raw: bool = False,
         dimension: int = 3,
@@ -109,6 +120,8 @@ class CausalPipeline(CausalGraph):
             kinds=kinds,
             missing=missing,
             drop=drop,
+            screen=screen,
+            screen_by=screen_by,
             layer=layer,
             raw=raw,
             confidence=confidence,

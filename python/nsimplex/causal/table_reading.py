@@ -10,18 +10,19 @@ import torch
 from torch import Tensor
 
 from .._arguments import describe
-from .._choices import Missing
+from .._choices import Missing, ScreenBy
 from .._printable import printable
 from ..graph_files import read_table
 from .arrays import Table, is_anndata, read_columns
 from .contract import HAS_SKLEARN, NotFittedError
-from .graphs import UsableTable, usable_table
+from .graphs import UsableTable, screen_columns, usable_table
 
 __all__ = ["TableReading"]
 
 
 class TableReading:
-    """Tables of an estimator: read by its parameters ``missing``, ``drop``, ``layer`` and ``raw``.
+    """Tables of an estimator: read by its parameters ``missing``, ``drop``, ``screen``,
+    ``screen_by``, ``layer`` and ``raw``.
 
     A fit sets ``names_``, ``columns_``, ``dropped_``, ``words_``, ``n_features_in_`` and
     ``feature_names_in_`` here; other tables are compared with them.
@@ -32,6 +33,8 @@ class TableReading:
     drop: bool
     layer: str
     raw: bool
+    screen: int
+    screen_by: ScreenBy
     standardise: bool
     mean_: Tensor
     deviation_: Tensor
@@ -192,8 +195,20 @@ class TableReading:
             kept = usable_table(
                 table.values, list(names) or table.names, missing=self.missing, drop=self.drop
             )
+        kept = self._screened(kept)
         self.names_, self.columns_, self.dropped_ = kept.names, kept.columns, kept.dropped
         return kept
+
+    def _screened(self, kept: UsableTable) -> UsableTable:
+        """The columns that ``screen`` keeps."""
+        if self.screen == 0:
+            return kept
+        places = screen_columns(kept.values, self.screen, by=self.screen_by).tolist()
+        return kept._replace(
+            values=kept.values[:, places],
+            names=[kept.names[at] for at in places] if kept.names else [],
+            columns=[kept.columns[at] for at in places],
+        )
 
     def _scaled(self, values: Tensor) -> Tensor:
         return (values - self.mean_) / self.deviation_ if self.standardise else values

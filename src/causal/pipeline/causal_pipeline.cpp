@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "causal/option_names.h"
+#include "causal/tables/screen_columns.h"
 #include "causal/tables/usable_table.h"
 #include "causal/tensors.h"
 #include "io/table.h"
@@ -77,6 +78,8 @@ Json parameters_of(const CausalPipelineOptions& o) {
           {"threshold", or_null(o.threshold)},
           {"missing", name_of(o.missing)},
           {"drop", o.drop},
+          {"screen", o.screen},
+          {"screen_by", name_of(o.screen_by)},
           {"dimension", o.dimension},
           {"optimiser", name_of(o.optimiser)},
           {"steps", o.steps},
@@ -121,6 +124,8 @@ CausalPipelineOptions options_of(const nlohmann::json& parameters) {
   const auto plain = [&](const char* name, auto& value) {
     if (parameters.contains(name)) parameters.at(name).get_to(value);
   };
+  plain("screen", o.screen);
+  if (given("screen_by")) o.screen_by = parse_name<ScreenCriterion>("screen_by", word("screen_by"));
   optional("learning_rate", o.learning_rate);
   optional("hops", o.hops);
   optional("negatives", o.negatives);
@@ -149,8 +154,9 @@ void visit_tensors(State& state, const Visit& visit) {
 }
 
 // The state after structure learning and before embedding.
-CausalPipelineState learned_state(const CausalPipelineOptions& o, const UsableTable& kept,
+CausalPipelineState learned_state(const CausalPipelineOptions& o, UsableTable kept,
                                   const EdgeConstraints& constraints) {
+  screen_table(kept, o.screen, o.screen_by);
   const Tensor values = to_tensor(kept.values);
   CausalFitOptions structure;
   structure.estimator = o.estimator;
@@ -176,18 +182,17 @@ CausalPipelineState learned_state(const CausalPipelineOptions& o, const UsableTa
 CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string> names,
                                     const EdgeConstraints& constraints) {
   const Tensor checked = checked_matrix("[CausalPipeline] table", table);
-  const UsableTable kept = as_function(kPipelineName, [&] {
+  UsableTable kept = as_function(kPipelineName, [&] {
     return usable_table(view_matrix(checked), std::move(names), {options_.missing, options_.drop},
                         "the table");
   });
-  state_ = learned_state(options_, kept, constraints);
+  state_ = learned_state(options_, std::move(kept), constraints);
   return embed();
 }
 
 CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstraints& constraints) {
-  const UsableTable kept =
-      usable_table(io::read_table(path), {options_.missing, options_.drop}, path);
-  state_ = learned_state(options_, kept, constraints);
+  UsableTable kept = usable_table(io::read_table(path), {options_.missing, options_.drop}, path);
+  state_ = learned_state(options_, std::move(kept), constraints);
   return embed();
 }
 

@@ -165,12 +165,10 @@ class Check {
       }
     }
     if (result_.dropped.empty()) return;
-    result_.values = Matrix(result_.values(Eigen::all, result_.columns));
-    std::vector<std::string> names;
-    for (const int64_t column : result_.columns) {
-      if (!result_.names.empty()) names.push_back(result_.names[static_cast<size_t>(column)]);
-    }
-    result_.names = std::move(names);
+    const std::vector<int64_t> kept = std::move(result_.columns);
+    result_.columns.resize(static_cast<size_t>(result_.values.cols()));
+    std::iota(result_.columns.begin(), result_.columns.end(), int64_t{0});
+    keep_columns(result_, kept);
   }
 
   std::set<Eigen::Index> empty_;  // columns that had no values before without_empty_columns()
@@ -181,6 +179,18 @@ class Check {
 };
 
 }  // namespace
+
+void keep_columns(UsableTable& table, const std::vector<int64_t>& places) {
+  table.values = Matrix(table.values(Eigen::all, places));
+  std::vector<std::string> names;
+  std::vector<int64_t> columns;
+  for (const int64_t place : places) {
+    if (!table.names.empty()) names.push_back(table.names[static_cast<size_t>(place)]);
+    columns.push_back(table.columns[static_cast<size_t>(place)]);
+  }
+  table.names = std::move(names);
+  table.columns = std::move(columns);
+}
 
 std::vector<std::string> column_names(int64_t count) {
   std::vector<std::string> names;

@@ -28,6 +28,9 @@ struct UsableTable {
   int64_t filled = 0;  ///< number of missing values that were replaced by a mean
 };
 
+/// Keeps some columns of a table. `places` are their places among its columns, ascending.
+void keep_columns(UsableTable& table, const std::vector<int64_t>& places);
+
 /// Names for columns without names: x0, x1, ..
 std::vector<std::string> column_names(int64_t count);
 

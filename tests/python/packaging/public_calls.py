@@ -566,6 +566,7 @@ CALLS = {
         [_table(), ["a", "b", "c"]],
         dict(missing="refuse", drop=False),
     ),
+    "causal.screen_columns": lambda: ([_table(), 2], dict(by="variance")),
     "causal.read_h5ad": lambda: (["/nonexistent/cells.h5ad"], {}),
     "analysis.jacobian_norm": lambda: ([_double, torch.randn(2, 3), _ASCENT], {}),
     "analysis.lipschitz_constant": lambda: ([_double, torch.randn(2, 3), 1.0, _ASCENT], {}),
