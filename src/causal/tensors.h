@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "causal/matrix.h"
 #include "support/as_function.h"
@@ -15,6 +17,13 @@ inline at::Tensor to_tensor(const Matrix& matrix) {
   at::Tensor result = at::empty({matrix.rows(), matrix.cols()}, at::kDouble);
   std::copy_n(matrix.data(), matrix.size(), result.mutable_data_ptr<double>());
   return result;
+}
+
+/// The same without a copy: the tensor owns the matrix from then on.
+inline at::Tensor to_tensor(Matrix&& matrix) {
+  const auto owner = std::make_shared<Matrix>(std::move(matrix));
+  return at::from_blob(
+      owner->data(), {owner->rows(), owner->cols()}, [owner](void*) {}, at::kDouble);
 }
 
 /// A matrix of floating point numbers on the CPU as contiguous float64. `argument`: "[function]

@@ -1,17 +1,24 @@
 #include "cli/causal_certainty.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nsimplex/causal_confidence.h>
 
-#include <memory>
+#include <algorithm>
+#include <cmath>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "causal/graph/graph_text.h"
 #include "causal/option_names.h"
 #include "causal/tensors.h"
 #include "cli/python_program.h"
 #include "io/output_file.h"
 #include "support/error.h"
+#include "support/printable.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -19,10 +26,70 @@ namespace {
 using causal::Matrix;
 
 constexpr int64_t kMostResamples = 100'000;
+constexpr int64_t kShownEdges = 40;  // edges of the table in a terminal
+constexpr double kStableFrom = 0.9;  // the frequency from which an edge counts as stable
 
-const std::vector<std::string>& resamplings() {
-  static const std::vector<std::string> all{"halves", "bootstrap"};
-  return all;
+// A pair of columns that the graph or a sample connects.
+struct SureEdge {
+  int64_t cause, effect;
+  double weight, frequency, connected, ancestor, low, high;
+};
+
+// The most frequent edges of the graph first, and then other pairs of samples.
+std::vector<SureEdge> edges_of(const EdgeConfidence& found) {
+  const auto of = [](const at::Tensor& matrix) { return matrix.accessor<double, 2>(); };
+  const auto weight = of(found.adjacency), frequency = of(found.frequencies);
+  const auto connected = of(found.connected), ancestor = of(found.ancestors);
+  const auto low = of(found.low), high = of(found.high);
+  std::vector<SureEdge> edges;
+  for (int64_t i = 0; i < weight.size(0); ++i) {
+    for (int64_t j = 0; j < weight.size(1); ++j) {
+      if (weight[i][j] == 0 && frequency[i][j] == 0) continue;
+      edges.push_back({i, j, weight[i][j], frequency[i][j], connected[i][j], ancestor[i][j],
+                       low[i][j], high[i][j]});
+    }
+  }
+  const auto key = [](const SureEdge& edge) {
+    return std::tuple(edge.weight == 0, -edge.frequency);
+  };
+  std::ranges::stable_sort(edges, {}, key);
+  return edges;
+}
+
+Json line_of(const SureEdge& edge, const std::vector<std::string>& names) {
+  return {{"cause", names[edge.cause]},
+          {"effect", names[edge.effect]},
+          {"weight", edge.weight},
+          {"frequency", edge.frequency},
+          {"connected", edge.connected},
+          {"ancestor", edge.ancestor},
+          {"low", edge.low},
+          {"high", edge.high}};
+}
+
+std::string csv_of(const std::vector<SureEdge>& edges, const std::vector<std::string>& names) {
+  const auto cell = [](double number) {
+    return std::isnan(number) ? std::string() : fmt::format("{}", number);
+  };
+  std::string text = "cause,effect,weight,frequency,connected,ancestor,low,high\n";
+  for (const SureEdge& edge : edges) {
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{}\n", causal::text_cell(names[edge.cause]),
+                    causal::text_cell(names[edge.effect]), cell(edge.weight), cell(edge.frequency),
+                    cell(edge.connected), cell(edge.ancestor), cell(edge.low), cell(edge.high));
+  }
+  return text;
+}
+
+std::string edge_table_of(std::span<const SureEdge> edges, const std::vector<std::string>& names) {
+  Table table({"edge", "weight", "95 % interval", "frequency", "either way"});
+  for (const SureEdge& edge : edges) {
+    table.add({fmt::format("{} -> {}", printable(names[edge.cause]), printable(names[edge.effect])),
+               fmt::format("{:.3f}", edge.weight),
+               std::isnan(edge.low) ? "-" : fmt::format("{:.3f} to {:.3f}", edge.low, edge.high),
+               fmt::format("{:.2f}", edge.frequency), fmt::format("{:.2f}", edge.connected)});
+  }
+  return table.text();
 }
 
 Json cells_of(const Matrix& matrix) {
@@ -35,34 +102,6 @@ Json cells_of(const Matrix& matrix) {
   return rows;
 }
 
-Json pairs_of(const std::vector<CausalEdge>& edges) {
-  Json pairs = Json::array();
-  for (const CausalEdge& edge : edges) pairs.push_back({edge.cause, edge.effect});
-  return pairs;
-}
-
-// The arguments of nsimplex.causal.structure.fit_options.
-Json fit_options_of(const CausalFitOptions& o) {
-  std::vector<std::string> kinds;
-  for (const ColumnKind kind : o.kinds) kinds.emplace_back(name_of(kind));
-  return {{"estimator", name_of(o.estimator)},
-          {"nonlinear", o.nonlinear},
-          {"standardise", o.standardise},
-          {"threshold", o.threshold ? Json(*o.threshold) : Json()},
-          {"sparsity", o.sparsity ? Json(*o.sparsity) : Json()},
-          {"rank", o.rank},
-          {"sample", o.sample},
-          {"seed", o.seed},
-          {"forbidden", pairs_of(o.constraints.forbidden)},
-          {"required", pairs_of(o.constraints.required)},
-          {"tiers", o.constraints.tiers},
-          {"groups", o.groups},
-          {"targets", o.targets},
-          {"soft", o.soft},
-          {"kinds", kinds},
-          {"missing", name_of(o.missing)}};
-}
-
 std::string compact(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -73,12 +112,11 @@ void add_certainty_options(CLI::App& command, FitOptions& options) {
   const auto add = option_adder(command, "Certainty");
   add("--confidence", options.confidence,
       "Samples of the rows from which the graph is learned again; 0: none. Says how often each "
-      "edge "
-      "is found, and the interval of its weight")
+      "edge is found, and the interval of its weight")
       ->check(CLI::Range(int64_t{0}, kMostResamples));
   add("--resampling", options.resampling,
-      fmt::format("Samples of --confidence: {}", fmt::join(resamplings(), ", ")))
-      ->check(CLI::IsMember(resamplings()));
+      fmt::format("Samples of --confidence: {}", fmt::join(names_of<Resampling>(), ", ")))
+      ->check(CLI::IsMember(names_of<Resampling>()));
   command
       .add_flag("--limits", options.limits,
                 "Say which directions, units and hidden causes the table leaves open")
@@ -92,32 +130,73 @@ void check_certainty(const FitOptions& o) {
   }
 }
 
-void measure_certainty(const FitOptions& o, const CausalFitOptions& fitted,
-                       const CausalTable& table, const CausalFit& fit, RunLog& log) {
-  if (o.confidence == 0 && !o.limits) return;
-  const Json request{{"threads", o.threads},       {"confidence", o.confidence},
-                     {"resampling", o.resampling}, {"limits", o.limits},
-                     {"out", !o.out.empty()},      {"options", fit_options_of(fitted)}};
-  std::unique_ptr<ProgressBar> bar;
-  if (o.confidence > 0) bar = std::make_unique<ProgressBar>("confidence", o.confidence, o.json);
+namespace {
+
+void measure_confidence(const FitOptions& o, CausalFitOptions fitted, const CausalTable& table,
+                        const CausalFit& fit, RunLog& log) {
+  ProgressBar bar("confidence", o.confidence, o.json);
+  fitted.stop = {};
+  fitted.checkpoint = interrupt::check;
+  const EdgeConfidence found = [&] {
+    try {
+      return edge_confidence(causal::to_tensor(table.observations.values), fit.adjacency, fitted,
+                             {.replicates = o.confidence,
+                              .resampling = parse_name<Resampling>("--resampling", o.resampling),
+                              .progress = [&](int64_t done) {
+                                interrupt::check();
+                                bar.update(done);
+                              }});
+    } catch (const c10::ValueError& error) {
+      throw InputError(command_line_message(error.what_without_backtrace(), table.names));
+    }
+  }();
+  bar.finish();
+  const std::vector<SureEdge> all = edges_of(found);
+  const auto is_edge = [](const SureEdge& edge) { return edge.weight != 0; };
+  const std::span edges(all.begin(), std::ranges::count_if(all, is_edge));
+  const int64_t stable = std::ranges::count_if(
+      edges, [](const SureEdge& edge) { return edge.frequency >= kStableFrom; });
+  const double expected = found.expected_false(kStableFrom);
+  const std::string finding = fmt::format(
+      "{} of {} edges are in at least {:.0f}% of {} samples; of such edges, at most {:.2g} are "
+      "expected to be false{}",
+      stable, edges.size(), 100 * kStableFrom, found.replicates, expected,
+      o.resampling == name_of(Resampling::halves) ? ""
+                                                  : ", which is a guide for bootstrap samples");
+  log.write("confidence", {{"replicates", found.replicates},
+                           {"resampling", o.resampling},
+                           {"edges", edges.size()},
+                           {"edges_per_sample", found.edges},
+                           {"stable", stable},
+                           {"stable_from", kStableFrom},
+                           {"expected_false", expected},
+                           {"findings", Json::array({finding})}});
+  for (const SureEdge& edge : edges) log.write("edge_confidence", line_of(edge, table.names));
+  if (!o.out.empty()) io::write_text(o.out + "/confidence.csv", csv_of(all, table.names));
+  if (o.json) return;
+  const int64_t more = std::ssize(edges) - kShownEdges;
+  print("\n" +
+        edge_table_of(edges.first(std::min(edges.size(), size_t{kShownEdges})), table.names));
+  if (more > 0) {
+    print(fmt::format("{} more edges are {}\n", more,
+                      o.out.empty() ? "not shown" : "in confidence.csv"));
+  }
+  print(finding + "\n");
+}
+
+void measure_limits(const FitOptions& o, const CausalTable& table, const CausalFit& fit,
+                    RunLog& log) {
   const auto take = [&](const Json& line) -> std::string {
     if (line.contains("given")) {
       return compact({{"names", table.names},
                       {"values", cells_of(table.observations.values)},
                       {"adjacency", cells_of(causal::view_matrix(fit.adjacency))}});
     }
-    if (line.contains("progress")) {
-      bar->update(line["progress"][0].get<int64_t>());
-    } else if (line.contains("log")) {
+    if (line.contains("log")) {
       Json fields = line["log"];
       const std::string kind = fields["kind"];
       fields.erase("kind");
       log.write(kind, fields);
-    } else if (line.contains("file") && !o.out.empty()) {
-      const Json& file = line["file"];  // its name and its text
-      io::write_text(o.out + "/" + file[0].get<std::string>(), file[1].get<std::string>());
-    } else if (line.contains("table") && !o.json) {
-      print("\n" + text_of_table(line["table"]));
     } else if (line.contains("text") && !o.json) {
       print(line["text"].get<std::string>() + "\n");
     }
@@ -127,9 +206,17 @@ void measure_certainty(const FitOptions& o, const CausalFitOptions& fitted,
                                .module = "nsimplex.causal.fit_command",
                                .needs = "nsimplex",
                                .installs = "",
-                               .arguments = {compact(request)}},
+                               .arguments = {compact({{"threads", o.threads}})}},
                               take);
-  if (code != 0) throw std::runtime_error("the program of --confidence and --limits has failed");
+  if (code != 0) throw std::runtime_error("the program of --limits has failed");
+}
+
+}  // namespace
+
+void measure_certainty(const FitOptions& o, const CausalFitOptions& fitted,
+                       const CausalTable& table, const CausalFit& fit, RunLog& log) {
+  if (o.confidence > 0) measure_confidence(o, fitted, table, fit, log);
+  if (o.limits) measure_limits(o, table, fit, log);
 }
 
 }  // namespace nsimplex::cli

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ from torch import Tensor
 from .._arguments import checked, describe
 from .._choices import Estimator, Missing, Resampling
 from .._hints import Numbers
+from .._library import operators
 from .arrays import as_double
-from .linear_model import regress
 from .structure import (
     FitOptions,
     causal_fit,
     column_kinds,
     fit_options,
-    fit_quietly,
+    operator_arguments,
     row_options,
     word_columns,
 )
@@ -140,7 +140,6 @@ def edge_confidence(
         resampling=resampling,
         level=level,
         n_jobs=n_jobs,
-        seed=seed,
         label="edge_confidence",
     )
 
@@ -154,13 +153,11 @@ def confidence_of(
     resampling: Resampling = "halves",
     level: float = 0.95,
     n_jobs: int | None = None,
-    seed: int = 0,
     label: str,
     argument: str = "replicates",
-    done: Callable[[int], None] = lambda count: None,
 ) -> EdgeConfidence:
-    """The confidence in a graph that was learned from these values with these options. ``done``
-    gets the number of samples that were fitted so far."""
+    """The confidence in a graph that was learned from these values with these options. The seed is
+    that of the options."""
     rows, count = values.shape
     if not 2 <= replicates <= _MOST:
         raise ValueError(f"[{label}] {argument}: expected 2 to {_MOST}, got {replicates}")
@@ -172,68 +169,46 @@ def confidence_of(
         raise ValueError(f"[{label}] level: expected a number in (0, 1), got {level}")
     if rows < 4:
         raise ValueError(f"[{label}] table: expected at least 4 rows to sample from, got {rows}")
-    if options.standardise:
-        values = scaled_table(values, options.kinds)
     edges = adjacency.nonzero()
-    replicate = _Replicate(values, adjacency, options, resampling, seed)
-    frequencies = torch.zeros(count, count, dtype=torch.float64)
-    connected, ancestors = torch.zeros_like(frequencies), torch.zeros_like(frequencies)
+    samples = _Samples(values, adjacency, options, resampling)
+    sums = [torch.zeros(count, count, dtype=torch.float64) for _ in range(3)]
     weights = []
-    for count_done, (found, own) in enumerate(
-        _in_parallel(label, replicate, replicates, n_jobs), 1
-    ):
-        done(count_done)
-        frequencies += found
-        connected += found | found.T
-        ancestors += closure(found)
+    for *found, own in _in_parallel(label, samples, replicates, n_jobs):
+        for total, each in zip(sums, found, strict=True):
+            total += each
         weights.append(own)
+    frequencies, connected, ancestors = (total / replicates for total in sums)
     low, high = torch.full_like(frequencies, torch.nan), torch.full_like(frequencies, torch.nan)
     if len(edges) > 0:
         ends = torch.tensor([0.5 - level / 2, 0.5 + level / 2], dtype=torch.float64)
-        bounds = torch.stack(weights).nanquantile(ends, dim=0)
+        bounds = torch.cat(weights).nanquantile(ends, dim=0)
         low[edges[:, 0], edges[:, 1]], high[edges[:, 0], edges[:, 1]] = bounds
+    mean_edges = float(sums[0].sum()) / replicates
     return EdgeConfidence(
-        adjacency,
-        frequencies / replicates,
-        connected / replicates,
-        ancestors / replicates,
-        low,
-        high,
-        float(frequencies.sum()) / replicates,
-        replicates,
+        adjacency, frequencies, connected, ancestors, low, high, mean_edges, replicates
     )
 
 
 @dataclass(frozen=True)
-class _Replicate:
-    """The fit of a sample; an object, so that joblib can send it to another process."""
+class _Samples:
+    """The fits of samples; an object, so that joblib can send it to another process."""
 
     values: Tensor
     adjacency: Tensor
     options: FitOptions
     resampling: Resampling
-    seed: int
 
-    def __call__(self, number: int) -> tuple[Tensor, Tensor]:
-        """Which edges sample ``number`` has, and the weights of the whole table's edges in it."""
-        chosen = _rows(len(self.values), number, self.resampling, self.seed)
-        values, own = self.values[chosen], self.options.of_rows(chosen.tolist())
-        found = _fit(values, own)
-        if own.nonlinear or own.kinds:
-            weights = torch.where(found != 0, found, torch.nan)
-        else:
-            weights = regress(values, self.adjacency, own.groups, own.targets).coefficients
-        edges = self.adjacency.nonzero()
-        return found != 0, weights[edges[:, 0], edges[:, 1]]
-
-
-def scaled_table(values: Tensor, kinds: Sequence[str] = ()) -> Tensor:
-    """Continuous columns less their means and divided by their deviations, of the values there."""
-    mean = values.nanmean(dim=0)
-    deviation = (values - mean).square().nanmean(dim=0).sqrt()
-    scaled = (values - mean) / deviation
-    plain = torch.tensor([kind != "continuous" for kind in kinds] or [False])
-    return torch.where(plain, values, scaled)
+    def __call__(self, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Whether sample ``number`` has an edge, an edge in either direction and a path between two
+        columns, and the weights [1, E] of the whole table's edges in it."""
+        return operators.causal_edge_samples(
+            self.values,
+            *operator_arguments(self.options),
+            self.adjacency,
+            self.resampling,
+            number,
+            1,
+        )
 
 
 def closure(edges: Tensor) -> Tensor:
@@ -244,29 +219,6 @@ def closure(edges: Tensor) -> Tensor:
         if torch.equal(further, reached):
             return reached > 0
         reached = further
-
-
-def _rows(rows: int, number: int, resampling: Resampling, seed: int) -> Tensor:
-    """The rows of a sample. Both halves of a pair come from one permutation."""
-    pair = number // 2 if resampling == "halves" else number
-    generator = torch.Generator().manual_seed((seed * 1_000_003 + pair) % 2**63)
-    if resampling == "bootstrap":
-        return torch.randint(rows, (rows,), generator=generator)
-    order, half = torch.randperm(rows, generator=generator), rows // 2
-    return order[half : 2 * half] if number % 2 else order[:half]
-
-
-def _fit(values: Tensor, options: FitOptions) -> Tensor:
-    """The graph of a sample; columns that are constant there have no edges."""
-    count = values.size(1)
-    varied = (values != values[:1]).any(dim=0).nonzero().flatten()
-    if len(varied) == count:
-        return fit_quietly(values, options).adjacency
-    adjacency = torch.zeros(count, count, dtype=torch.float64)
-    if len(varied) > 1:
-        inside = fit_quietly(values[:, varied], options.among(varied.tolist())).adjacency
-        adjacency[varied[:, None], varied] = inside
-    return adjacency
 
 
 def _in_parallel(label: str, call: Any, count: int, n_jobs: int | None) -> Iterable[Any]:

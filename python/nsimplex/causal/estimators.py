@@ -316,7 +316,6 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
                 replicates=self.confidence,
                 resampling=self.resampling,
                 n_jobs=self.n_jobs,
-                seed=self.seed,
                 label=type(self).__name__,
                 argument="confidence",
             )

@@ -6,14 +6,11 @@ import numbers
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from .._arguments import describe
 from .._printable import printable
 from .arrays import is_anndata
 
-__all__ = ["left_out", "row_groups", "row_targets", "taken_column", "within_groups"]
+__all__ = ["row_groups", "row_targets", "taken_column"]
 
 
 def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[Any, Any]:
@@ -116,24 +113,3 @@ def _values(function: str, argument: str, values: Any, rows: int) -> list[Any]:
 
 def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and value != value)
-
-
-def within_groups(values: Tensor, groups: Sequence[int]) -> Tensor:
-    """The values [n, M] less the means of their groups; as they are without groups."""
-    if not groups:
-        return values
-    number = torch.tensor(groups)
-    count = int(number.max()) + 1
-    sums = torch.zeros(count, values.size(1), dtype=values.dtype).index_add_(0, number, values)
-    means = sums / torch.bincount(number, minlength=count)[:, None]
-    return values - means[number]
-
-
-def left_out(targets: Sequence[Sequence[int]], columns: int) -> Tensor | None:
-    """bool [n, M]: whether a row says nothing about the causes of a column; None for none."""
-    if not targets:
-        return None
-    marked = torch.zeros(len(targets), columns, dtype=torch.bool)
-    for row, own in enumerate(targets):
-        marked[row, list(own)] = True
-    return marked

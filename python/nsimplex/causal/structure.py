@@ -186,28 +186,6 @@ class FitOptions(NamedTuple):
     kinds: list[str]
     missing: Missing
 
-    def of_rows(self, rows: list[int]) -> FitOptions:
-        """The options for a table of these rows only."""
-        groups = [self.groups[row] for row in rows] if self.groups else []
-        targets = [self.targets[row] for row in rows] if self.targets else []
-        return self._replace(groups=groups, targets=targets)
-
-    def among(self, columns: list[int]) -> FitOptions:
-        """The options for a table of these columns only."""
-        place = {column: at for at, column in enumerate(columns)}
-
-        def inside(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-            return [(place[i], place[j]) for i, j in pairs if i in place and j in place]
-
-        tiers = [self.tiers[column] for column in columns] if self.tiers else []
-        return self._replace(
-            forbidden=inside(self.forbidden),
-            required=inside(self.required),
-            tiers=tiers,
-            targets=[[place[each] for each in own if each in place] for own in self.targets],
-            kinds=[self.kinds[column] for column in columns] if self.kinds else [],
-        )
-
 
 def fit_options(
     *,
@@ -252,22 +230,29 @@ def fit_options(
 def fit_quietly(values: Tensor, options: FitOptions) -> CausalFit:
     """:func:`causal_fit` of float64 values without its warning. Threads may call it at the same
     time."""
+    return CausalFit(*operators.causal_fit_rows(values, *operator_arguments(options)))
+
+
+def operator_arguments(options: FitOptions) -> list[Any]:
+    """The options as operators that fit a graph take them, after the table."""
     *plain, forbidden, required, tiers, groups, targets, soft, kinds, missing = options
+    return [
+        *plain,
+        _edges(forbidden),
+        _edges(required),
+        tiers,
+        groups,
+        target_pairs(targets),
+        soft,
+        kinds,
+        missing,
+    ]
+
+
+def target_pairs(targets: Sequence[Sequence[int]]) -> Tensor | None:
+    """int64 [k, 2]: pairs of a row and a column that was intervened on in it; None for none."""
     pairs = [(row, column) for row, own in enumerate(targets) for column in own]
-    return CausalFit(
-        *operators.causal_fit_rows(
-            values,
-            *plain,
-            _edges(forbidden),
-            _edges(required),
-            tiers,
-            groups,
-            _edges(pairs) if targets else None,
-            soft,
-            kinds,
-            missing,
-        )
-    )
+    return _edges(pairs) if targets else None
 
 
 def _edges(pairs: Iterable[tuple[int, int]]) -> Tensor:

@@ -1,8 +1,7 @@
 // The public function causal_fit(): it prepares the table, chooses the estimator, and makes a graph
 // of its answer.
 //
-// The same function as an operator for Python. Options are names, and edges are tables of two
-// columns.
+// The same function as an operator for Python.
 
 #include <ATen/ATen.h>
 #include <nsimplex/causal.h>
@@ -16,6 +15,7 @@
 #include "causal/option_names.h"
 #include "causal/structure/cape_structure.h"
 #include "causal/structure/estimators.h"
+#include "causal/structure/fit_arguments.h"
 #include "causal/structure/linear_order.h"
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/prepare.h"
@@ -183,7 +183,7 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
       return interrupted;
     };
   }
-  const Structure structure = estimate(view(table), own);
+  Structure structure = estimate(view(table), own);
   Matrix adjacency = structure.weights;
   for (int64_t cause = 0; cause < adjacency.rows(); ++cause) {
     for (int64_t effect = 0; effect < adjacency.cols(); ++effect) {
@@ -192,9 +192,9 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
     }
   }
   const std::vector<CausalEdge> removed = repair_cycles(adjacency, edges);
-  return {to_tensor(adjacency),
-          to_tensor(structure.weights),
-          to_tensor(structure.scores),
+  return {to_tensor(std::move(adjacency)),
+          to_tensor(std::move(structure.weights)),
+          to_tensor(std::move(structure.scores)),
           edge_table(removed),
           structure.model,
           watch.seconds(),
@@ -219,33 +219,6 @@ namespace {
 
 using at::Tensor;
 
-std::vector<CausalEdge> parse_edges(const char* argument, const Tensor& edges) {
-  TORCH_CHECK_VALUE(edges.dim() == 2 && edges.size(1) == 2 && edges.scalar_type() == at::kLong,
-                    "[causal_fit] ", argument, ": expected int64 of shape [edges, 2], got ",
-                    edges.scalar_type(), " of shape ", edges.sizes());
-  const Tensor rows = edges.cpu().contiguous();
-  const int64_t* at = rows.const_data_ptr<int64_t>();
-  std::vector<CausalEdge> result;
-  for (int64_t k = 0; k < rows.size(0); ++k) result.push_back({at[2 * k], at[2 * k + 1]});
-  return result;
-}
-
-std::vector<std::vector<int64_t>> parse_targets(const Tensor& pairs, int64_t rows) {
-  TORCH_CHECK_VALUE(pairs.dim() == 2 && pairs.size(1) == 2 && pairs.scalar_type() == at::kLong,
-                    "[causal_fit] targets: expected int64 of shape [targets, 2], got ",
-                    pairs.scalar_type(), " of shape ", pairs.sizes());
-  const Tensor contiguous = pairs.cpu().contiguous();
-  const int64_t* at = contiguous.const_data_ptr<int64_t>();
-  std::vector<std::vector<int64_t>> result(static_cast<size_t>(rows));
-  for (int64_t k = 0; k < pairs.size(0); ++k) {
-    const int64_t row = at[2 * k];
-    TORCH_CHECK_VALUE(row >= 0 && row < rows, "[causal_fit] targets: expected rows 0 to ", rows - 1,
-                      ", got ", row);
-    result[static_cast<size_t>(row)].push_back(at[2 * k + 1]);
-  }
-  return result;
-}
-
 using Answer = std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double>;
 
 Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
@@ -253,28 +226,9 @@ Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear,
                 bool sample, int64_t seed, const Tensor& forbidden, const Tensor& required,
                 at::IntArrayRef tiers, at::IntArrayRef groups, const std::optional<Tensor>& targets,
                 bool soft, const std::vector<std::string>& kinds, std::string_view missing) {
-  CausalFitOptions options;
-  options.estimator = as_function(
-      "causal_fit", [&] { return parse_name<StructureEstimator>("estimator", estimator); });
-  options.nonlinear = nonlinear;
-  options.standardise = standardise;
-  options.threshold = threshold;
-  options.sparsity = sparsity;
-  options.rank = rank;
-  options.sample = sample;
-  options.seed = seed;
-  options.constraints = {parse_edges("forbidden", forbidden), parse_edges("required", required),
-                         tiers.vec()};
-  options.groups = groups.vec();
-  if (targets) options.targets = parse_targets(*targets, table.dim() == 2 ? table.size(0) : 0);
-  options.soft = soft;
-  as_function("causal_fit", [&] {
-    for (const std::string& kind : kinds) {
-      options.kinds.push_back(parse_name<ColumnKind>("kinds", kind));
-    }
-    options.missing = parse_name<MissingValues>("missing", missing);
-    return 0;
-  });
+  CausalFitOptions options = parse_fit_options(
+      table.dim() == 2 ? table.size(0) : 0, estimator, nonlinear, standardise, threshold, sparsity,
+      rank, sample, seed, forbidden, required, tiers, groups, targets, soft, kinds, missing);
   const Interruptible interruptible;
   options.checkpoint = [&] { interruptible.check(); };
   CausalFit result = causal_fit(table, options);
@@ -296,12 +250,11 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       "float? sparsity, int rank, bool sample, int seed, Tensor forbidden, Tensor required, int[] "
       "tiers) -> (Tensor, Tensor, Tensor, Tensor, str, float)",
       TORCH_FN(fit));
-  m.def(
-      "causal_fit_rows(Tensor table, str estimator, bool nonlinear, bool standardise, float? "
-      "threshold, float? sparsity, int rank, bool sample, int seed, Tensor forbidden, Tensor "
-      "required, int[] tiers, int[] groups, Tensor? targets, bool soft, str[] kinds, str missing) "
-      "-> (Tensor, Tensor, Tensor, Tensor, str, float)",
-      TORCH_FN(fit_rows));
+  m.def(std::string("causal_fit_rows(")
+            .append(kFitSchema)
+            .append(") -> (Tensor, Tensor, Tensor, Tensor, str, float)")
+            .c_str(),
+        TORCH_FN(fit_rows));
 }
 
 }  // namespace

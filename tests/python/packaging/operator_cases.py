@@ -220,6 +220,27 @@ def parts(batch):
     return (*batch._parts(),)
 
 
+#: Arguments of the operators that fit a causal graph.
+FIT_OF_ROWS = (
+    draw(60, 4).double(),
+    "order",
+    False,
+    True,
+    None,
+    None,
+    2,
+    False,
+    0,
+    torch.zeros(0, 2, dtype=torch.int64),
+    torch.zeros(0, 2, dtype=torch.int64),
+    [],
+    [row % 3 for row in range(60)],
+    torch.tensor([[0, 1], [7, 2]]),
+    False,
+    [],
+    "refuse",
+)
+
 #: What looks at numbers to know the shape of its result, or answers in numbers, names and files:
 #: outside of graphs.
 ON_THE_HOST = {
@@ -245,25 +266,11 @@ ON_THE_HOST = {
         torch.zeros(0, 2, dtype=torch.int64),
         [],
     ),
-    "causal_fit_rows": plain(
-        draw(60, 4).double(),
-        "order",
-        False,
-        True,
-        None,
-        None,
-        2,
-        False,
-        0,
-        torch.zeros(0, 2, dtype=torch.int64),
-        torch.zeros(0, 2, dtype=torch.int64),
-        [],
-        [row % 3 for row in range(60)],
-        torch.tensor([[0, 1], [7, 2]]),
-        False,
-        [],
-        "refuse",
+    "causal_edge_samples": plain(
+        *FIT_OF_ROWS, (TRUTH != 0).double() * draw(4, 4).double(), "halves", 0, 2
     ),
+    "causal_fit_rows": plain(*FIT_OF_ROWS),
+    "causal_linear_model": plain(draw(60, 4).double(), TRUTH.double(), [], None),
     "causal_metrics": plain(TRUTH.double(), TRUTH.double()),
     # a file of causal_pipeline_write, which its own tests read and write
     "causal_pipeline_read": None,

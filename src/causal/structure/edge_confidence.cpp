@@ -1,0 +1,286 @@
+// The function edge_confidence(): the graph is learned again from samples of the rows. Python
+// spreads the samples over threads and machines, and calls the operator of some samples.
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <nsimplex/causal.h>
+#include <nsimplex/causal_confidence.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "causal/graph/acyclic.h"
+#include "causal/option_names.h"
+#include "causal/structure/fit_arguments.h"
+#include "causal/structure/linear_model.h"
+#include "causal/tensors.h"
+#include "support/interruptible.h"
+#include "support/parallel.h"
+
+namespace nsimplex {
+namespace {
+
+using at::Tensor;
+using namespace causal;
+
+constexpr int64_t kMostReplicates = 100'000;  // frequencies are then exact to 0.002
+constexpr double kNoWeight = std::numeric_limits<double>::quiet_NaN();
+
+// Continuous columns less their means and divided by their deviations, of the values there.
+Tensor scaled_columns(const Tensor& table, const std::vector<ColumnKind>& kinds) {
+  const Tensor centred = table - table.nanmean(0);
+  const Tensor scaled = centred / centred.square().nanmean(0).sqrt();
+  if (kinds.empty()) return scaled;
+  Tensor plain = at::zeros({table.size(1)}, at::kBool);
+  for (size_t column = 0; column < kinds.size(); ++column) {
+    if (kinds[column] != ColumnKind::continuous) plain[static_cast<int64_t>(column)] = true;
+  }
+  return at::where(plain, table, scaled);
+}
+
+// The rows of a sample. Both halves of a pair come from one permutation.
+Tensor rows_of_sample(int64_t rows, int64_t number, Resampling resampling, int64_t seed) {
+  constexpr uint64_t kStep = 1'000'003, kPositive = ~uint64_t{0} >> 1;
+  const bool halves = resampling == Resampling::halves;
+  const auto pair = static_cast<uint64_t>(halves ? number / 2 : number);
+  const at::Generator generator =
+      at::detail::createCPUGenerator((static_cast<uint64_t>(seed) * kStep + pair) & kPositive);
+  if (!halves) return at::randint(rows, {rows}, generator, at::kLong);
+  const int64_t half = rows / 2;
+  return at::randperm(rows, generator, at::kLong).narrow(0, number % 2 == 0 ? 0 : half, half);
+}
+
+// The options for a table of some rows only.
+CausalFitOptions options_of_rows(const CausalFitOptions& options, const Tensor& rows) {
+  CausalFitOptions own = options;
+  const int64_t* chosen = rows.const_data_ptr<int64_t>();
+  for (int64_t k = 0; k < rows.numel(); ++k) {
+    const auto to = static_cast<size_t>(k), from = static_cast<size_t>(chosen[k]);
+    if (!options.groups.empty()) own.groups[to] = options.groups[from];
+    if (!options.targets.empty()) own.targets[to] = options.targets[from];
+  }
+  const auto count = static_cast<size_t>(rows.numel());
+  if (!own.groups.empty()) own.groups.resize(count);
+  if (!own.targets.empty()) own.targets.resize(count);
+  return own;
+}
+
+// The options for a table of some columns only, by their places there; -1 for the other columns.
+CausalFitOptions options_among(CausalFitOptions options, const std::vector<int64_t>& place) {
+  const auto at = [&](int64_t column) { return place[static_cast<size_t>(column)]; };
+  const auto keep_edges = [&](std::vector<CausalEdge>& edges) {
+    std::erase_if(
+        edges, [&](const CausalEdge& edge) { return at(edge.cause) < 0 || at(edge.effect) < 0; });
+    for (CausalEdge& edge : edges) edge = {at(edge.cause), at(edge.effect)};
+  };
+  const auto keep_columns = [&](auto& values) {
+    if (values.empty()) return;
+    size_t to = 0;
+    for (size_t column = 0; column < place.size(); ++column) {
+      if (place[column] >= 0) values[to++] = values[column];
+    }
+    values.resize(to);
+  };
+  keep_edges(options.constraints.forbidden);
+  keep_edges(options.constraints.required);
+  keep_columns(options.constraints.tiers);
+  keep_columns(options.kinds);
+  for (std::vector<int64_t>& own : options.targets) {
+    std::erase_if(own, [&](int64_t column) { return at(column) < 0; });
+    for (int64_t& column : own) column = at(column);
+  }
+  return options;
+}
+
+// The graph of a sample; columns that are constant there have no edges.
+Tensor graph_of_sample(const Tensor& table, const CausalFitOptions& options) {
+  const Tensor varies = table.ne(table.narrow(0, 0, 1)).any(0);
+  const Tensor kept = varies.nonzero().flatten();
+  if (kept.numel() == table.size(1)) return causal_fit(table, options).adjacency;
+  Tensor graph = at::zeros({table.size(1), table.size(1)}, at::kDouble);
+  if (kept.numel() < 2) return graph;
+  std::vector<int64_t> place(static_cast<size_t>(table.size(1)), -1);
+  for (int64_t k = 0; k < kept.numel(); ++k) {
+    place[static_cast<size_t>(kept.const_data_ptr<int64_t>()[k])] = k;
+  }
+  const Tensor inside =
+      causal_fit(table.index_select(1, kept), options_among(options, place)).adjacency;
+  graph.index_put_({kept.unsqueeze(1), kept}, inside);
+  return graph;
+}
+
+// Which columns have a directed path to which; bool [M, M].
+Tensor closure_of(const Tensor& edges) {
+  const int64_t count = edges.size(0);
+  Paths paths(count);
+  const Tensor pairs = edges.nonzero();
+  const auto pair = pairs.accessor<int64_t, 2>();
+  for (int64_t k = 0; k < pairs.size(0); ++k) paths.add({pair[k][0], pair[k][1]});
+  Tensor found = at::zeros({count, count}, at::kBool);
+  auto at = found.accessor<bool, 2>();
+  for (int64_t from = 0; from < count; ++from) {
+    for (int64_t to = 0; to < count; ++to) at[from][to] = from != to && paths.leads(from, to);
+  }
+  return found;
+}
+
+// Sums over some samples.
+struct Samples {
+  Tensor edges, connected, ancestors;  ///< float64 [M, M]: numbers of samples
+  Tensor weights;                      ///< [samples, edges of the graph of all rows]
+};
+
+class Sampler {
+ public:
+  Sampler(const Tensor& table, const Tensor& graph, CausalFitOptions options, Resampling resampling)
+      : table_(options.standardise ? scaled_columns(table, options.kinds) : table),
+        graph_(graph),
+        places_((graph != 0).flatten().nonzero().flatten()),
+        options_(std::move(options)),
+        resampling_(resampling) {}
+
+  // The samples first .. first + count - 1. They run at once on torch's threads. Sums of whole
+  // numbers do not depend on the order. `done` is called by one thread at a time.
+  Samples run(int64_t first, int64_t count, const std::function<void(int64_t)>& done) const {
+    const Tensor zero = at::zeros_like(graph_);
+    Samples samples{zero, zero.clone(), zero.clone(),
+                    at::empty({count, places_.numel()}, at::kDouble)};
+    std::mutex mutex;
+    int64_t finished = 0;
+    parallel_tasks(count, [&](int64_t task, int) {
+      const Tensor rows = rows_of_sample(table_.size(0), first + task, resampling_, options_.seed);
+      const Tensor table = table_.index_select(0, rows);
+      const CausalFitOptions own = options_of_rows(options_, rows);
+      const Tensor found = graph_of_sample(table, own), edges = found != 0,
+                   paths = closure_of(edges);
+      const Tensor weights =
+          own.nonlinear || !own.kinds.empty()
+              ? at::where(edges, found, kNoWeight)
+              : linear_model(table, graph_, own.groups, own.targets).coefficients;
+      const std::lock_guard lock(mutex);
+      samples.edges += edges;
+      samples.connected += edges.logical_or(edges.t());
+      samples.ancestors += paths;
+      samples.weights.select(0, task).copy_(weights.flatten().index_select(0, places_));
+      if (done) done(++finished);
+    });
+    return samples;
+  }
+
+  // Writes numbers of the edges of the graph of all rows into a matrix [M, M] with NaN elsewhere.
+  Tensor spread(const Tensor& numbers) const {
+    return at::full_like(graph_, kNoWeight)
+        .flatten()
+        .index_copy(0, places_, numbers)
+        .view_as(graph_);
+  }
+
+ private:
+  Tensor table_, graph_, places_;
+  CausalFitOptions options_;
+  Resampling resampling_;
+};
+
+void check_stable_frequency(double min_frequency) {
+  TORCH_CHECK_VALUE(min_frequency > 0.5 && min_frequency <= 1,
+                    "[expected_false] min_frequency: expected above 0.5, at most 1, got ",
+                    min_frequency);
+}
+
+}  // namespace
+
+Tensor EdgeConfidence::stable(double min_frequency) const {
+  return at::where(frequencies >= min_frequency, adjacency, 0.0);
+}
+
+double EdgeConfidence::expected_false(double min_frequency) const {
+  check_stable_frequency(min_frequency);
+  const auto count = static_cast<double>(adjacency.size(0));
+  return edges * edges / ((2 * min_frequency - 1) * count * (count - 1));
+}
+
+EdgeConfidence edge_confidence(const Tensor& table, const CausalFitOptions& fit,
+                               const EdgeConfidenceOptions& options) {
+  return edge_confidence(table, causal_fit(table, fit).adjacency, fit, options);
+}
+
+EdgeConfidence edge_confidence(const Tensor& table, const Tensor& graph,
+                               const CausalFitOptions& fit, const EdgeConfidenceOptions& options) {
+  const Tensor values = checked_matrix("[edge_confidence] table", table);
+  const Tensor adjacency = checked_graph("[edge_confidence] graph", graph);
+  TORCH_CHECK_VALUE(adjacency.size(0) == values.size(1),
+                    "[edge_confidence] graph: expected one over ", values.size(1), " columns, got ",
+                    adjacency.size(0));
+  TORCH_CHECK_VALUE(options.replicates >= 2 && options.replicates <= kMostReplicates,
+                    "[edge_confidence] replicates: expected 2 to ", kMostReplicates, ", got ",
+                    options.replicates);
+  TORCH_CHECK_VALUE(options.level > 0 && options.level < 1,
+                    "[edge_confidence] level: expected a number in (0, 1), got ", options.level);
+  TORCH_CHECK_VALUE(values.size(0) >= 4,
+                    "[edge_confidence] table: expected at least 4 rows to sample from, got ",
+                    values.size(0));
+  const Sampler sampler(values, adjacency, fit, options.resampling);
+  const Samples samples = sampler.run(0, options.replicates, options.progress);
+  const Tensor ends = at::tensor({0.5 - options.level / 2, 0.5 + options.level / 2}, at::kDouble);
+  const Tensor bounds = samples.weights.size(1) > 0 ? at::nanquantile(samples.weights, ends, 0)
+                                                    : at::zeros({2, 0}, at::kDouble);
+  const auto count = static_cast<double>(options.replicates);
+  return {.adjacency = adjacency,
+          .frequencies = samples.edges / count,
+          .connected = samples.connected / count,
+          .ancestors = samples.ancestors / count,
+          .low = sampler.spread(bounds[0]),
+          .high = sampler.spread(bounds[1]),
+          .edges = samples.edges.sum().item<double>() / count,
+          .replicates = options.replicates};
+}
+
+namespace causal {
+namespace {
+
+// The samples `first`, first + 1, .. as counts, and the weights of the graph's edges per sample.
+std::tuple<Tensor, Tensor, Tensor, Tensor> edge_samples(
+    const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
+    std::optional<double> threshold, std::optional<double> sparsity, int64_t rank, bool sample,
+    int64_t seed, const Tensor& forbidden, const Tensor& required, at::IntArrayRef tiers,
+    at::IntArrayRef groups, const std::optional<Tensor>& targets, bool soft,
+    const std::vector<std::string>& kinds, std::string_view missing, const Tensor& graph,
+    std::string_view resampling, int64_t first, int64_t count) {
+  const Tensor values = checked_matrix("[edge_confidence] table", table);
+  const Tensor adjacency = checked_graph("[edge_confidence] graph", graph);
+  TORCH_CHECK_VALUE(values.size(0) >= 4 && adjacency.size(0) == values.size(1),
+                    "[edge_confidence] table: expected at least 4 rows and ", adjacency.size(0),
+                    " columns, got ", values.sizes());
+  TORCH_CHECK_VALUE(first >= 0 && first < kMostReplicates && count >= 1 && count <= kMostReplicates,
+                    "[edge_confidence] samples: expected 0 to ", kMostReplicates, ", got ", count,
+                    " from ", first);
+  CausalFitOptions options = parse_fit_options(
+      values.size(0), estimator, nonlinear, standardise, threshold, sparsity, rank, sample, seed,
+      forbidden, required, tiers, groups, targets, soft, kinds, missing);
+  const Interruptible interruptible;
+  options.checkpoint = [&] { interruptible.check(); };
+  const Sampler sampler(values, adjacency, options, as_function("edge_confidence", [&] {
+                          return parse_name<Resampling>("resampling", resampling);
+                        }));
+  Samples samples = sampler.run(first, count, {});
+  return {samples.edges, samples.connected, samples.ancestors, samples.weights};
+}
+
+TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.def(std::string("causal_edge_samples(")
+            .append(kFitSchema)
+            .append(", Tensor graph, str resampling, int first, int count) -> (Tensor, Tensor, "
+                    "Tensor, Tensor)")
+            .c_str(),
+        TORCH_FN(edge_samples));
+}
+
+}  // namespace
+}  // namespace causal
+}  // namespace nsimplex

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <nsimplex/causal_options.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nsimplex::causal {
+
+/// The arguments of operators that fit a causal graph, in the order of their schemas. Options are
+/// names, and edges are tables of two columns.
+inline constexpr char kFitSchema[] =
+    "Tensor table, str estimator, bool nonlinear, bool standardise, float? threshold, float? "
+    "sparsity, int rank, bool sample, int seed, Tensor forbidden, Tensor required, int[] tiers, "
+    "int[] groups, Tensor? targets, bool soft, str[] kinds, str missing";
+
+/// Options from the arguments after the table, which has `rows` rows. c10::ValueError "[causal_fit]
+/// ARGUMENT: ..".
+CausalFitOptions parse_fit_options(int64_t rows, std::string_view estimator, bool nonlinear,
+                                   bool standardise, std::optional<double> threshold,
+                                   std::optional<double> sparsity, int64_t rank, bool sample,
+                                   int64_t seed, const at::Tensor& forbidden,
+                                   const at::Tensor& required, at::IntArrayRef tiers,
+                                   at::IntArrayRef groups, const std::optional<at::Tensor>& targets,
+                                   bool soft, const std::vector<std::string>& kinds,
+                                   std::string_view missing);
+
+/// The columns of each row that pairs [targets, 2] of a row and a column name.
+std::vector<std::vector<int64_t>> parse_targets(const at::Tensor& pairs, int64_t rows);
+
+}  // namespace nsimplex::causal

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace nsimplex::causal {
+
+/// x_j = intercept_j + sum_i x_i coefficients_ij + noise of variance_j, by least squares.
+struct LinearModel {
+  at::Tensor coefficients;  ///< float64 [M, M]; 0 where the graph has no edge
+  at::Tensor intercepts;    ///< float64 [M]
+  at::Tensor variances;     ///< float64 [M], the mean of squared residuals
+};
+
+/// Regressions of all columns of a table [n, M], float64, on their causes in a graph [M, M].
+///
+/// `groups` has the number of each row's group, or is empty; slopes then come from values within
+/// groups, and variances are those about one intercept. `targets` has the columns that were
+/// intervened on in each row, or is empty; such a row takes no part in the regression of these
+/// columns. With missing values (NaN), the rows of a regression are those that have all of its
+/// columns. The pseudo-inverse accepts causes that determine each other.
+///
+/// Complexity: O(n M^2 + M p^3) for p causes, and O(n M^2) more for each column that was intervened
+/// on.
+LinearModel linear_model(const at::Tensor& table, const at::Tensor& graph,
+                         std::span<const int64_t> groups = {},
+                         const std::vector<std::vector<int64_t>>& targets = {});
+
+}  // namespace nsimplex::causal
