@@ -68,6 +68,7 @@ CALLS = {
     "Reduce": lambda: nsimplex.attention(X, AXES, AXES, reduce="x"),
     "Resampling": lambda: causal.edge_confidence(TABLE, resampling="x"),
     "ScaleName": lambda: nsimplex.attention(X, AXES, AXES, scale="x"),
+    "ScreenBy": lambda: causal.screen_columns(TABLE, 2, by="x"),
     "Scores": lambda: nsimplex.topk_keys(X, X, 2, scores="x"),
     "SetPattern": lambda: nsimplex.indexer_loss(X, X, X, AXES, pattern="x", indices=SETS),
     "Side": lambda: causal.causal_embed(GRAPH, side="x"),
