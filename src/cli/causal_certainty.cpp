@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nsimplex/causal_confidence.h>
+#include <nsimplex/causal.h>
 
 #include <algorithm>
 #include <cmath>

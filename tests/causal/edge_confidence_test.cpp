@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <nsimplex/causal.h>
-#include <nsimplex/causal_confidence.h>
 
 #include <cmath>
 #include <limits>

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <nsimplex/causal.h>
-#include <nsimplex/causal_confidence.h>
 #include <torch/library.h>
 
 #include <algorithm>
