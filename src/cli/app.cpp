@@ -38,7 +38,9 @@ namespace {
 
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2;
 
-constexpr std::array<std::string_view, 2> kOnRanks{"nsimplex lm train", "nsimplex graph train"};
+constexpr std::array<std::string_view, 6> kOnRanks{
+    "nsimplex lm train",        "nsimplex graph train",    "nsimplex causal perturb",
+    "nsimplex causal classify", "nsimplex causal cluster", "nsimplex causal regress"};
 
 void add_product_commands(CLI::App& app, Session& session) {
   add_info_command(app, session);
@@ -160,7 +162,7 @@ int run(const Program& program, std::vector<std::string> words, training::Ranks&
   if (ranks.size() > 1 && std::ranges::find(kOnRanks, name) == kOnRanks.end()) {
     return fail(ranks, kBadInput,
                 fmt::format("{}: expected one process, got {} ranks; {} run on several", name,
-                            ranks.size(), fmt::join(kOnRanks, " and ")));
+                            ranks.size(), fmt::join(kOnRanks, ", ")));
   }
   const int code = run_action(session.action, ranks);
   return code == kSuccess && interrupt::requested() ? kInterruptedCode : code;

@@ -12,7 +12,8 @@
 namespace nsimplex::cli {
 namespace {
 
-int run_classify(const StudyOptions& o) {
+int run_classify(const StudyOptions& given) {
+  const StudyOptions o = continued(given);
   const training::FeatureStudyOptions settings = study_options(o);
   require_room_for_models(o);
   StudyTable table = study_table(o);
@@ -38,9 +39,8 @@ int run_classify(const StudyOptions& o) {
       training::FeatureStudy study(part(values, rows.first), part(values, rows.second), settings);
       const at::Tensor learned = part(labels.numbers, rows.first),
                        judged = part(labels.numbers, rows.second);
-      log.refer("logistic regression", study, split, [&] {
-        return study.classify_linearly(learned, judged, classes,
-                                       {.step = {}, .checkpoint = [] { interrupt::check(); }});
+      log.refer("logistic regression", study, split, [&](const auto& pause) {
+        return study.classify_linearly(learned, judged, classes, {.step = {}, .checkpoint = pause});
       });
       for (int64_t s = 0; s < o.seeds; ++s) {
         log.compare(study, o.seed + static_cast<uint64_t>(s), split,
@@ -105,7 +105,8 @@ at::Tensor scaled(const at::Tensor& values) {
   return (values - values.mean(0)) / deviation.masked_fill(deviation.eq(0), 1);
 }
 
-int run_cluster(const StudyOptions& o) {
+int run_cluster(const StudyOptions& given) {
+  const StudyOptions o = continued(given);
   const training::FeatureStudyOptions options = study_options(o);
   StudyTable table = study_table(o);
   const data::Labels labels = study_labels(o, table);
@@ -116,18 +117,23 @@ int run_cluster(const StudyOptions& o) {
     for (int64_t s = 0; s < o.seeds; ++s) {
       const uint64_t seed = o.seed + static_cast<uint64_t>(s);
       const std::string trial = std::to_string(seed);
-      log.add("k-means raw", trial, [&] {
+      log.add_fit("k-means raw", trial, [&](const auto&) {
         const at::Tensor raw = table.file.values.index_select(0, table.rows).nan_to_num(0);
         return cluster_scores(raw, labels, seed);
       });
-      log.add("k-means imputed", trial,
-              [&] { return cluster_scores(scaled(values), labels, seed); });
-      log.add("k-means PCA", trial, [&] {
+      log.add_fit("k-means imputed", trial,
+                  [&](const auto&) { return cluster_scores(scaled(values), labels, seed); });
+      log.add_fit("k-means PCA", trial, [&](const auto&) {
         return cluster_scores(training::principal_components(scaled(values), 20), labels, seed);
       });
       log.compare(study, seed, std::nullopt,
                   [&](const std::string& encoding, uint64_t, const auto& events) {
-                    return cluster_scores(study.embed(encoding, seed, events), labels, seed);
+                    const at::Tensor embedded = study.embed(encoding, seed, events);
+                    training::Scores scores;
+                    o.ranks->lead(
+                        [&](const auto&) { scores = cluster_scores(embedded, labels, seed); },
+                        events.checkpoint);
+                    return scores;
                   });
     }
   });
@@ -183,7 +189,8 @@ at::Tensor made_target(const at::Tensor& values, const RegressOptions& o) {
   return pure + o.noise * pure.std(/*unbiased=*/false) * drawn;
 }
 
-int run_regress(const RegressOptions& o) {
+int run_regress(const RegressOptions& given) {
+  const RegressOptions o = continued(given);
   const training::FeatureStudyOptions options = study_options(o);
   require_room_for_models(o);
   StudyTable table = study_table(o);
@@ -213,7 +220,7 @@ int run_regress(const RegressOptions& o) {
       const at::Tensor learned_target = target.index_select(0, first),
                        judged_target = target.index_select(0, second);
       log.refer("ridge regression", study, split,
-                [&] { return study.regress_linearly(learned_target, judged_target); });
+                [&](const auto&) { return study.regress_linearly(learned_target, judged_target); });
       for (int64_t s = 0; s < o.seeds; ++s) {
         log.compare(study, o.seed + static_cast<uint64_t>(s), split,
                     [&](const std::string& encoding, uint64_t seed, const auto& events) {

@@ -57,7 +57,9 @@ class Perturb {
         results_(
             "perturb", figures(table_), /*lower_is_better=*/true,
             // Figures of real cells, which cannot be compared with simulated ones.
-            published_scores(kPublishedFigures, "causal perturb", table_ ? "" : "real cells")) {}
+            published_scores(kPublishedFigures, "causal perturb", table_ ? "" : "real cells")) {
+    log_.share(ranks_);
+  }
 
   int run() {
     try {
@@ -96,7 +98,13 @@ class Perturb {
     }
     for (const std::string& name : references) {
       if (is_left(name)) {
-        write(name, seed, training::perturbation_baseline_scores(name, *data, options_.task));
+        training::PerturbationScores scores;
+        ranks_.lead(
+            [&](const auto&) {
+              scores = training::perturbation_baseline_scores(name, *data, options_.task);
+            },
+            [&] { check_together(ranks_); });
+        write(name, seed, scores);
       } else {
         take(name, seed);
       }
@@ -148,12 +156,19 @@ class Perturb {
     const Stopwatch watch;
     FeatureTransformerOptions shape = options_.model;
     shape.features = data.control.size(1);
-    const training::MadeEncoding encoding = maker.make(name, shape, seed);
+    const auto events = watched(fmt::format("perturb {} seed {}", name, seed), options_);
+    const training::MadeEncoding encoding =
+        maker.make(name, shape, seed, events.checkpoint, ranks_);
     FeatureTransformer model = training::make_model(shape, encoding, seed);
-    const auto events = watched(fmt::format("perturb {} seed {}", name, seed), options_.json);
-    restore_values(model, data.control, options_.restoring, seed, events);
-    learn_perturbations(model, data, options_.answering, seed, events);
-    write(name, seed, training::perturbation_scores(model, data, options_.task, events.checkpoint),
+    restore_values(model, data.control, options_.restoring, seed, events, ranks_);
+    learn_perturbations(model, data, options_.answering, seed, events, ranks_);
+    training::PerturbationScores scores;
+    ranks_.lead(
+        [&](const auto& pause) {
+          scores = training::perturbation_scores(model, data, options_.task, pause);
+        },
+        events.checkpoint);
+    write(name, seed, scores,
           {{"edges", encoding.edges},
            {"parameters", training::parameter_count(*model)},
            {"seconds", watch.seconds()}});
@@ -161,6 +176,7 @@ class Perturb {
 
   void write(const std::string& name, uint64_t seed, const training::PerturbationScores& scores,
              const Json& besides = Json::object()) {
+    if (!ranks_.writes()) return;
     Json line = key_of(name, seed);
     const auto add = [&](const std::string& figure, double value) {
       if (!std::isnan(value)) line[figure] = value;
@@ -181,6 +197,7 @@ class Perturb {
   }
 
   PerturbOptions options_;
+  training::Ranks& ranks_ = *options_.ranks;
   std::optional<PerturbedTable> table_;
   std::vector<std::string> names_;
   RunLog log_;
@@ -188,7 +205,7 @@ class Perturb {
 };
 
 int run_perturb(const PerturbOptions& given) {
-  PerturbOptions options = given;
+  PerturbOptions options = continued(given);
   options.model.values = FeatureValues::linear;
   complete(options);
   options.task.simulation.mechanism = parse_name<CausalMechanism>("--mechanism", options.mechanism);

@@ -72,7 +72,8 @@ training::FeatureStudyOptions study_options(StudyOptions o) {
           .restoring = o.restoring,
           .answering = o.answering,
           .making = o.making,
-          .columns = o.columns};
+          .columns = o.columns,
+          .ranks = o.ranks};
 }
 
 StudyTable study_table(const StudyOptions& o) {
@@ -121,7 +122,9 @@ StudyLog::StudyLog(const StudyOptions& options, const StudyTable& table, std::st
       task_(task),
       reading_(table.read),
       log_(options),
-      results_(std::move(task), std::move(figures), lower_is_better, std::move(published)) {}
+      results_(std::move(task), std::move(figures), lower_is_better, std::move(published)) {
+  log_.share(*options.ranks);
+}
 
 int StudyLog::run(const std::function<void()>& trials) {
   const auto finish = [&] {
@@ -149,6 +152,7 @@ void StudyLog::add(const std::string& encoding, const std::string& trial,
     return;
   }
   const training::Scores scores = judge();
+  if (!options_.ranks->writes()) return;
   for (const auto& [name, value] : scores) line[name] = value;
   line.update(besides());
   log_.write("encoding_trial", line);
@@ -157,7 +161,7 @@ void StudyLog::add(const std::string& encoding, const std::string& trial,
 
 void StudyLog::keep(const training::FeatureStudy& study, const StudyTable& table,
                     const std::vector<std::string>& classes, int64_t split, uint64_t seed) const {
-  if (!options_.save_models) return;
+  if (!options_.save_models || !options_.ranks->writes()) return;
   training::FeatureModel model = study.last();
   model.classes = classes;
   model.counts = options_.counts;
@@ -170,10 +174,21 @@ void StudyLog::keep(const training::FeatureStudy& study, const StudyTable& table
                                 model);
 }
 
+void StudyLog::add_fit(const std::string& model, const std::string& trial, const Fit& fit,
+                       const std::function<Json()>& besides) {
+  training::Ranks& ranks = *options_.ranks;
+  const auto judge = [&] {
+    training::Scores scores;
+    ranks.lead([&](const auto& pause) { scores = fit(pause); }, [&] { check_together(ranks); });
+    return scores;
+  };
+  add(model, trial, judge, besides);
+}
+
 void StudyLog::refer(const std::string& model, const training::FeatureStudy& study, int64_t split,
-                     const std::function<training::Scores()>& judge) {
+                     const Fit& fit) {
   const Stopwatch watch;
-  add(model, fmt::format("{}", split + 1), judge, [&] {
+  add_fit(model, fmt::format("{}", split + 1), fit, [&] {
     return Json{{"read", reading_}, {"columns", study.columns()}, {"seconds", watch.seconds()}};
   });
 }
@@ -190,7 +205,7 @@ void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
         encoding, trial,
         [&] {
           return judge(encoding, seed,
-                       watched(fmt::format("{} {} {}", task_, encoding, name), options_.json));
+                       watched(fmt::format("{} {} {}", task_, encoding, name), options_));
         },
         [&] {
           return Json{{"read", reading_},

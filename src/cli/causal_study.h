@@ -49,7 +49,8 @@ at::Tensor study_target(const std::string& path, StudyTable& table);
 /// Throws InputError if --save-models has no folder, or one that holds such a file already.
 void require_room_for_models(const StudyOptions& options);
 
-/// Writes the result of each trial and keeps it for the summary.
+/// Writes the result of each trial and keeps it for the summary. All ranks call the same functions;
+/// rank 0 keeps results, and the others only know which trials an earlier part of the run has.
 class StudyLog {
  public:
   StudyLog(const StudyOptions& options, const StudyTable& table, std::string task,
@@ -71,9 +72,16 @@ class StudyLog {
   void keep(const training::FeatureStudy& study, const StudyTable& table,
             const std::vector<std::string>& classes, int64_t split, uint64_t seed) const;
 
-  /// Adds the result of a model that depends on no seed and no encoding, once per split.
+  /// Adds the result of a fit that one rank computes; the others wait. `pause` is that of
+  /// training::Ranks::lead().
+  using Fit = std::function<training::Scores(const std::function<void()>& pause)>;
+  void add_fit(
+      const std::string& model, const std::string& trial, const Fit& fit,
+      const std::function<Json()>& besides = [] { return Json::object(); });
+
+  /// Adds the result of a fit that depends on no seed and no encoding, once per split.
   void refer(const std::string& model, const training::FeatureStudy& study, int64_t split,
-             const std::function<training::Scores()>& judge);
+             const Fit& fit);
 
   /// Adds the result of `judge` for every chosen encoding with this seed. `split`: the number of
   /// the split, from 0, if there are several.

@@ -138,10 +138,12 @@ void complete(FeatureExperimentOptions& o) {
   if (o.threshold >= 0) o.making.structure.threshold = o.threshold;
   if (o.sparsity >= 0) o.making.structure.sparsity = o.sparsity;
   o.making.embedding = embedding_options(o.embedding);
-  o.making.structure.checkpoint = [] { interrupt::check(); };
-  o.making.embedding.checkpoint = [](int64_t) { interrupt::check(); };
   o.restoring.batch = o.answering.batch;
   o.restoring.learning_rate = o.answering.learning_rate;
+  if (o.answering.batch < o.ranks->size()) {
+    throw InputError(fmt::format("--batch: expected at least the {} ranks, got {}", o.ranks->size(),
+                                 o.answering.batch));
+  }
   // An invalid model is reported before anything is written or trained.
   FeatureTransformerOptions shape = o.model;
   shape.features = 1;
@@ -153,14 +155,19 @@ void complete(FeatureExperimentOptions& o) {
   training::check(o.answering);
 }
 
-training::FeatureEvents watched(const std::string& label, bool quiet) {
+void check_together(training::Ranks& ranks) {
+  if (ranks.any(interrupt::requested())) throw Interrupted();
+}
+
+training::FeatureEvents watched(const std::string& label, const CommonOptions& options) {
+  const bool quiet = options.json;
   const auto bar = std::make_shared<std::unique_ptr<ProgressBar>>();
   return {.step =
               [=](int64_t done, int64_t of, double loss) {
                 if (done == 1) *bar = std::make_unique<ProgressBar>(label, of, quiet);
                 (*bar)->update(done, fmt::format("loss {:.4f}", loss));
               },
-          .checkpoint = [] { interrupt::check(); }};
+          .checkpoint = [ranks = options.ranks] { check_together(*ranks); }};
 }
 
 std::vector<std::string> chosen_encodings(const FeatureExperimentOptions& o) {

@@ -45,8 +45,11 @@ void complete(FeatureExperimentOptions& options);
 /// The encodings to compare, in the order of the table.
 std::vector<std::string> chosen_encodings(const FeatureExperimentOptions& options);
 
-/// A progress bar for each training that reports to it. Ctrl-C ends all of them.
-training::FeatureEvents watched(const std::string& label, bool quiet);
+/// Throws Interrupted on all ranks if a signal has come to one of them. All ranks call it together.
+void check_together(training::Ranks& ranks);
+
+/// A progress bar for each training that reports to it. Ctrl-C on any rank ends all of them.
+training::FeatureEvents watched(const std::string& label, const CommonOptions& options);
 
 /// Metrics of encodings over paired trials: the same data, split and seed.
 class FeatureResults {

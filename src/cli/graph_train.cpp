@@ -56,8 +56,8 @@ struct GraphPredictOptions : GraphFiles {
 //   {"warning": ".."}, {"error": {"kind": "ranks", "text": .., "seconds": ..}}: ranks were lost.
 // On several ranks, every process starts a program, and the programs join a group of their own. Those
 // of other ranks than 0 write nothing but errors.
-int run_graph_program(GraphFiles options, std::string_view action, Json request) {
-  if (options.resume.empty() && is_repeated(options)) options.resume = options.out;
+int run_graph_program(const GraphFiles& given, std::string_view action, Json request) {
+  const GraphFiles options = continued(given);
   request["data"] = options.data;
   request["nodes"] = options.nodes;
   request["graphs"] = options.graphs;

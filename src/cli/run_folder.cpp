@@ -100,6 +100,7 @@ void make_run_directory(const std::string& path) {
 }
 
 RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(options.json) {
+  if (!options.ranks->writes()) return;
   show_readings();
   if (options.out.empty()) return;
   const std::string path = options.out + "/metrics.jsonl";
@@ -151,6 +152,12 @@ int64_t RunLog::read_earlier(const std::string& path) {
   return static_cast<int64_t>(whole);
 }
 
+void RunLog::share(training::Ranks& ranks) {
+  if (ranks.size() == 1) return;
+  const Json lines = Json::parse(ranks.first_text(Json(earlier_).dump()));
+  earlier_.assign(lines.begin(), lines.end());
+}
+
 const Json* RunLog::find(const Json& key) const {
   for (auto line = earlier_.rbegin(); line != earlier_.rend(); ++line) {
     bool agrees = true;
@@ -185,7 +192,7 @@ void RunLog::sync() {
 }
 
 void RunLog::say_if_finished() const {
-  if (resumed_.empty() || added_ || json_) return;
+  if (resumed_.empty() || added_ || json_ || !file_) return;
   log_line(fmt::format("the run in {} had been finished; nothing was left to do", resumed_));
 }
 

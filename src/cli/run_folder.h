@@ -40,6 +40,8 @@ void say_how_to_continue(const CommonOptions& options);
 ///
 /// A run that continues (--resume) adds to the existing lines. An incomplete last line, as a killed
 /// process leaves it, is removed first. A line that exists already is not written again.
+///
+/// Of several ranks, only rank 0 writes.
 class RunLog {
  public:
   /// Throws InputError if the directory cannot be written, is in use by another process or holds an
@@ -47,6 +49,9 @@ class RunLog {
   explicit RunLog(const CommonOptions& options);
   /// Throws std::runtime_error if the last lines cannot be flushed and nothing else has failed.
   ~RunLog() noexcept(false);
+
+  /// Gives the other ranks the earlier lines of rank 0. All ranks call it before the first write().
+  void share(training::Ranks& ranks);
 
   /// Writes a line of a kind (`of_kind`). Throws std::runtime_error if it cannot be stored.
   void write(std::string_view kind, const Json& line, bool shown = true);
@@ -85,5 +90,16 @@ void write_inputs(const CommonOptions& options);
 /// Throws InputError with the name of the first input that has changed since the run in
 /// `options.resume` began. A run of an earlier version, without kInputsFile, is not checked.
 void check_inputs(const CommonOptions& options);
+
+/// The options of a command with --resume: as they are, or those that continue the run in --out if
+/// a launcher repeats the command. Throws InputError like check_inputs() for such a run.
+template <class Options>
+Options continued(Options options) {
+  if (options.resume.empty() && is_repeated(options)) {
+    options.resume = options.out;
+    check_inputs(options);
+  }
+  return options;
+}
 
 }  // namespace nsimplex::cli

@@ -91,6 +91,9 @@ using at::Tensor;
 
 int64_t count_edges(const Tensor& graph) { return graph.ne(0).sum().item<int64_t>(); }
 
+// Of a table: features, heads and planes.
+constexpr int64_t kMostDimensions = 3;
+
 // The points of the features in a uniformly random order.
 Tensor shuffled(const Tensor& points, uint64_t seed) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
@@ -166,12 +169,14 @@ Tensor cooccurrence_vectors(const Tensor& observations, int64_t dim) {
 EncodingMaker::EncodingMaker(Tensor observations, EncodingOptions options)
     : observations_(std::move(observations)), options_(std::move(options)) {}
 
-const CausalFit& EncodingMaker::structure() {
+const CausalFit& EncodingMaker::learned(const std::function<void()>& checkpoint) {
   if (!structure_) {
     const std::string warning =
         causal::few_rows_warning(observations_.size(0), observations_.size(1));
     if (!warning.empty()) log_warning_once("few rows", warning);
-    structure_ = causal_fit(observations_, options_.structure);
+    CausalFitOptions options = options_.structure;
+    if (checkpoint) options.checkpoint = checkpoint;
+    structure_ = causal_fit(observations_, options);
   }
   return *structure_;
 }
@@ -181,14 +186,16 @@ Tensor EncodingMaker::correlations() const {
   return correlation.masked_fill(correlation.lt(options_.correlation), 0).nan_to_num(0);
 }
 
-const Tensor& EncodingMaker::causal_ball(const CausalEmbeddingOptions& embedding) {
+const Tensor& EncodingMaker::causal_ball(const CausalEmbeddingOptions& embedding,
+                                         const std::function<void()>& checkpoint) {
   Tensor& ball = balls_[embedding.dimension];
-  if (!ball.defined()) ball = ball_points(causal_embed(structure().adjacency, embedding).tangents);
+  if (!ball.defined())
+    ball = ball_points(causal_embed(learned(checkpoint).adjacency, embedding).tangents);
   return ball;
 }
 
 MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransformerOptions& model,
-                                 uint64_t seed) {
+                                 uint64_t seed, const std::function<void()>& checkpoint) {
   const FeatureEncoding kind = encoding_kind(name);
   if (name == "cooccurrence") {
     return {.encoding = kind, .table = cooccurrence_vectors(observations_, model.dim)};
@@ -196,8 +203,9 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
   const bool additive = kind == FeatureEncoding::additive;
   if (!additive && kind != FeatureEncoding::rotary) return {.encoding = kind};
   const bool correlated = name == "cape-correlation", euclidean = name == "cape-euclidean";
-  const Tensor graph = correlated ? correlations() : structure().adjacency;
+  const Tensor graph = correlated ? correlations() : learned(checkpoint).adjacency;
   CausalEmbeddingOptions embedding = options_.embedding;
+  if (checkpoint) embedding.checkpoint = [&](int64_t) { checkpoint(); };
   embedding.dimension = additive ? model.dim : model.heads * feature_planes(model);
   if (const int64_t batch = options_.embedding_batch; batch > 0) {
     embedding.steps *= ceil_div(observations_.size(1), batch);
@@ -207,7 +215,7 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
   // Both geometries give points in the unit ball: e = tanh(r / 2) u.
   Tensor ball = euclidean    ? ball_points(euclidean_embedding(graph, embedding))
                 : correlated ? ball_points(causal_embed(graph, embedding).tangents)
-                             : causal_ball(embedding);
+                             : causal_ball(embedding, checkpoint);
   if (name == "cape-shuffled") ball = shuffled(ball, seed);
   if (name == "cape-random") ball = redirected(ball, seed);
   made.table = additive ? ball
@@ -218,6 +226,34 @@ MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransform
   if (const std::string why = causal_embedding_warning(ball_tangents(ball), graph); !why.empty()) {
     log_warning_once(name, fmt::format("{}: {}", name, why));
   }
+  return made;
+}
+
+MadeEncoding EncodingMaker::make(const std::string& name, const FeatureTransformerOptions& model,
+                                 uint64_t seed, const std::function<void()>& together,
+                                 Ranks& ranks) {
+  MadeEncoding made;
+  ranks.lead([&](const auto& pause) { made = make(name, model, seed, pause); }, together);
+  if (ranks.size() == 1) return made;
+  // The other ranks know neither its shape nor whether there is a table.
+  const bool has_table = made.table.defined();
+  const Tensor form = at::zeros({4 + kMostDimensions}, at::kLong);
+  int64_t* const places = form.mutable_data_ptr<int64_t>();
+  if (ranks.rank() == 0) {
+    places[0] = static_cast<int64_t>(made.encoding);
+    places[1] = made.learned_scale ? 1 : 0;
+    places[2] = made.edges;
+    places[3] = has_table ? made.table.dim() : 0;
+    if (has_table) std::ranges::copy(made.table.sizes(), places + 4);
+  }
+  ranks.copy_first(form);
+  made.encoding = static_cast<FeatureEncoding>(places[0]);
+  made.learned_scale = places[1] != 0;
+  made.edges = places[2];
+  if (places[3] == 0) return made;
+  const at::IntArrayRef shape(places + 4, static_cast<size_t>(places[3]));
+  made.table = has_table ? made.table.to(at::kDouble).contiguous() : at::empty(shape, at::kDouble);
+  ranks.copy_first(made.table);
   return made;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "train/ranks.h"
+
 namespace nsimplex::training {
 
 /// The objective of causal_embed() with Euclidean instead of hyperbolic distances, minimised by
@@ -84,16 +86,24 @@ class EncodingMaker {
   EncodingMaker(at::Tensor observations, EncodingOptions options);
 
   /// Makes an encoding for a model of these options, whose own encoding and features are ignored.
-  /// `seed` determines the random controls. Throws InputError for an unknown name.
+  /// `seed` determines the random controls. `checkpoint` is called now and then and may throw.
+  /// Throws InputError for an unknown name.
   MadeEncoding make(const std::string& name, const FeatureTransformerOptions& model,
-                    uint64_t seed = 0);
+                    uint64_t seed = 0, const std::function<void()>& checkpoint = {});
+
+  /// The same on several ranks, which all call it: rank 0 makes the encoding, and the others get it.
+  /// Ranks::lead() explains `together`.
+  MadeEncoding make(const std::string& name, const FeatureTransformerOptions& model, uint64_t seed,
+                    const std::function<void()>& together, Ranks& ranks);
 
   /// The learned graph. The first call learns it.
-  const CausalFit& structure();
+  const CausalFit& structure() { return learned({}); }
 
  private:
   at::Tensor correlations() const;
-  const at::Tensor& causal_ball(const CausalEmbeddingOptions& embedding);
+  const CausalFit& learned(const std::function<void()>& checkpoint);
+  const at::Tensor& causal_ball(const CausalEmbeddingOptions& embedding,
+                                const std::function<void()>& checkpoint);
 
   at::Tensor observations_;
   EncodingOptions options_;

@@ -21,6 +21,9 @@ using at::Tensor;
 
 constexpr int64_t kMostRounds = 100;
 
+// Observations at once, for answers and embeddings.
+constexpr int64_t kRowsAtOnce = 256;
+
 // Squared distances [N, k].
 Tensor squares(const Tensor& x, const Tensor& centres) { return at::cdist(x, centres).square(); }
 
@@ -170,6 +173,7 @@ FeatureStudy::FeatureStudy(const Tensor& learn, const Tensor& judge,
 
 FeatureTransformer FeatureStudy::restored(const std::string& encoding, int64_t outputs,
                                           uint64_t seed, const FeatureEvents& events) {
+  Ranks& ranks = *options_.ranks;
   FeatureTransformerOptions shape = options_.model;
   shape.features = columns();
   shape.outputs = outputs;
@@ -178,10 +182,10 @@ FeatureTransformer FeatureStudy::restored(const std::string& encoding, int64_t o
     FeatureTransformerOptions plain = shape;
     plain.values = FeatureValues::linear;
     FeatureTransformer first = make_model(plain, {}, seed);
-    restore_values(first, inputs_.learn, options_.restoring, seed, events);
+    restore_values(first, inputs_.learn, options_.restoring, seed, events, ranks);
     general = first.ptr();
   }
-  const MadeEncoding made = maker_->make(encoding, shape, seed);
+  const MadeEncoding made = maker_->make(encoding, shape, seed, events.checkpoint, ranks);
   FeatureTransformer model = make_model(shape, made, seed);
   if (general) model->set_general(general);
   edges_ = made.edges;
@@ -191,15 +195,23 @@ FeatureTransformer FeatureStudy::restored(const std::string& encoding, int64_t o
   last_.scale = feature_scale(learn_, shape);
   last_.model = model;
   last_.general = general;
-  restore_values(model, inputs_.learn, options_.restoring, seed, events);
+  restore_values(model, inputs_.learn, options_.restoring, seed, events, ranks);
   return model;
 }
 
 Scores FeatureStudy::classify(const std::string& encoding, const Tensor& learn, const Tensor& judge,
                               int64_t classes, uint64_t seed, const FeatureEvents& events) {
   FeatureTransformer model = restored(encoding, classes, seed, events);
-  learn_answers(model, inputs_.learn, learn, options_.answering, seed, events);
-  return class_scores(predict_all(model, inputs_.judge).argmax(1), judge);
+  Ranks& ranks = *options_.ranks;
+  learn_answers(model, inputs_.learn, learn, options_.answering, seed, events, ranks);
+  Scores scores;
+  ranks.lead(
+      [&](const auto& pause) {
+        scores =
+            class_scores(predict_all(model, inputs_.judge, kRowsAtOnce, pause).argmax(1), judge);
+      },
+      events.checkpoint);
+  return scores;
 }
 
 Scores FeatureStudy::classify_linearly(const Tensor& learn, const Tensor& judge, int64_t classes,
@@ -228,16 +240,26 @@ Scores FeatureStudy::regress(const std::string& encoding, const Tensor& learn, c
   last_.mean = mean;
   last_.deviation = deviation;
   const Tensor scaled = ((learn - mean) / deviation).to(at::kFloat).unsqueeze(1);
-  learn_answers(model, inputs_.learn, scaled, options_.answering, seed, events);
-  const Tensor answers =
-      predict_all(model, inputs_.judge).squeeze(1).to(at::kDouble) * deviation + mean;
-  return error_scores(answers, judge);
+  Ranks& ranks = *options_.ranks;
+  learn_answers(model, inputs_.learn, scaled, options_.answering, seed, events, ranks);
+  Scores scores;
+  ranks.lead(
+      [&](const auto& pause) {
+        const Tensor found = predict_all(model, inputs_.judge, kRowsAtOnce, pause).squeeze(1);
+        scores = error_scores(found.to(at::kDouble) * deviation + mean, judge);
+      },
+      events.checkpoint);
+  return scores;
 }
 
 Tensor FeatureStudy::embed(const std::string& encoding, uint64_t seed,
                            const FeatureEvents& events) {
   FeatureTransformer model = restored(encoding, 0, seed, events);
-  return embed_all(model, inputs_.learn);
+  Tensor embedded;
+  options_.ranks->lead(
+      [&](const auto& pause) { embedded = embed_all(model, inputs_.learn, kRowsAtOnce, pause); },
+      events.checkpoint);
+  return embedded;
 }
 
 }  // namespace nsimplex::training

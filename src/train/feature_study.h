@@ -41,6 +41,7 @@ struct FeatureStudyOptions {
   FeatureTrainingOptions restoring, answering;
   EncodingOptions making;
   int64_t columns = 100;  ///< number of the most variable columns of the training rows
+  Ranks* ranks = &only_rank();
 };
 
 /// The inputs of a model: the `learn` and the `judge` (test) rows, as the model takes values. Bins
@@ -56,6 +57,9 @@ FeatureInputs feature_inputs(const at::Tensor& learn, const at::Tensor& judge,
 void require_varying(const at::Tensor& target, const std::string& rows);
 
 /// One split of one table. Tables are float64 [N, M], finite.
+///
+/// Several ranks train each model together, and call the same functions. Rank 0 alone evaluates: on
+/// the others, scores and embeddings are empty. Linear models know nothing of ranks.
 class FeatureStudy {
  public:
   /// Throws InputError if fewer than two columns vary among the training rows.

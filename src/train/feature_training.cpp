@@ -134,10 +134,12 @@ using at::Tensor;
 
 // The values of a function for blocks of observations.
 template <class Function>
-Tensor in_batches(const Tensor& x, int64_t batch, Function&& function) {
+Tensor in_batches(const Tensor& x, int64_t batch, const std::function<void()>& checkpoint,
+                  Function&& function) {
   const at::NoGradGuard no_grad;
   std::vector<Tensor> parts;
   for (const Tensor& block : x.split(batch)) {
+    if (checkpoint) checkpoint();
     parts.push_back(function(block));
     require_finite_outputs(std::nullopt, parts.back());
   }
@@ -157,20 +159,22 @@ void check(const FeatureTrainingOptions& o) {
 
 namespace {
 
-using ExampleLoss = std::function<Tensor(const Tensor& examples, const at::Generator& generator)>;
-
 // Epochs over examples in random order.
 class ExampleTrainee : public Trainee {
  public:
   ExampleTrainee(const torch::nn::Module& module, int64_t count, const FeatureTrainingOptions& o,
-                 uint64_t seed, const ExampleLoss& loss)
+                 uint64_t seed, const ExampleLoss& loss, Ranks& ranks)
       : Trainee(o.epochs * ceil_div(count, o.batch)),
         options_(o),
         count_(count),
         loss_(loss),
+        ranks_(ranks),
         order_(at::make_generator<at::CPUGeneratorImpl>(2 * seed)),
         draws_(at::make_generator<at::CPUGeneratorImpl>(2 * seed + 1)),
-        optimizer_(named_parameters(module), {.beta2 = 0.999, .weight_decay = o.weight_decay}) {}
+        parameters_(named_parameters(module)),
+        optimizer_(parameters_, {.beta2 = 0.999, .weight_decay = o.weight_decay}) {
+    for (const io::NamedTensor& each : parameters_) ranks.copy_first(each.tensor.detach());
+  }
 
   double update(int64_t step) override {
     if (next_ == batches_.size()) {
@@ -178,9 +182,15 @@ class ExampleTrainee : public Trainee {
       next_ = 0;
     }
     optimizer_.zero_grad();
-    const Tensor loss = loss_(batches_[next_++], draws_);
-    loss.backward();
-    const double value = loss.item<double>();
+    const Tensor& examples = batches_[next_++];
+    const PartialLoss part = loss_(examples, ranks_.rows_of(examples.numel()), draws_);
+    double value = 0.0;
+    if (part.share > 0.0) {
+      const Tensor loss = part.share < 1.0 ? part.mean * part.share : part.mean;
+      loss.backward();
+      value = loss.item<double>();
+    }
+    ranks_.total({&value, 1}, parameters_);
     finish_update(optimizer_, step, value, options_.learning_rate);
     return value;
   }
@@ -189,7 +199,9 @@ class ExampleTrainee : public Trainee {
   const FeatureTrainingOptions& options_;
   int64_t count_;
   const ExampleLoss& loss_;
+  Ranks& ranks_;
   at::Generator order_, draws_;
+  std::vector<io::NamedTensor> parameters_;
   AdamW optimizer_;
   std::vector<Tensor> batches_;  // of the epoch
   size_t next_ = 0;
@@ -199,9 +211,9 @@ class ExampleTrainee : public Trainee {
 
 void train_examples(const torch::nn::Module& module, int64_t count,
                     const FeatureTrainingOptions& options, uint64_t seed, const ExampleLoss& loss,
-                    const FeatureEvents& events) {
+                    const FeatureEvents& events, Ranks& ranks) {
   check(options);
-  ExampleTrainee trainee(module, count, options, seed, loss);
+  ExampleTrainee trainee(module, count, options, seed, loss, ranks);
   LoopEvents loop;
   if (events.checkpoint) loop.prepare = [&](int64_t) { events.checkpoint(); };
   loop.step = [&](size_t, int64_t step, double value) {
@@ -212,41 +224,53 @@ void train_examples(const torch::nn::Module& module, int64_t count,
 
 void restore_values(FeatureTransformer& model, const Tensor& x,
                     const FeatureTrainingOptions& options, uint64_t seed,
-                    const FeatureEvents& events) {
+                    const FeatureEvents& events, Ranks& ranks) {
   train_examples(
       *model, x.size(0), options, seed,
-      [&](const Tensor& examples, const at::Generator& generator) {
+      [&](const Tensor& examples, Ranks::Rows own, const at::Generator& generator) -> PartialLoss {
         const Tensor rows = x.index_select(0, examples);
-        // Masks the places with the lowest uniform numbers, so that at least one is masked.
+        // Masks the places with the lowest uniform numbers, so that at least one is masked. Every
+        // rank draws the mask of the whole step.
         const Tensor draw =
             at::rand(rows.sizes(), generator, at::kDouble).masked_fill(rows.eq(0), 2.0);
         const Tensor masked = draw.lt(options.mask).logical_or(draw.eq(draw.min()));
-        return model->reconstruction_loss(rows, masked);
+        const Tensor own_masked = masked.narrow(0, own.begin, own.count);
+        const double share =
+            share_of(own_masked.sum().item<int64_t>(), masked.sum().item<int64_t>());
+        if (share == 0.0) return {{}, share};
+        const Tensor own_rows = rows.narrow(0, own.begin, own.count);
+        return {model->reconstruction_loss(own_rows, own_masked), share};
       },
-      events);
+      events, ranks);
 }
 
 void learn_answers(FeatureTransformer& model, const Tensor& x, const Tensor& answers,
                    const FeatureTrainingOptions& options, uint64_t seed,
-                   const FeatureEvents& events) {
+                   const FeatureEvents& events, Ranks& ranks) {
   train_examples(
       *model, x.size(0), options, seed,
-      [&](const Tensor& examples, const at::Generator&) {
-        const Tensor output = model->predict(model->forward(x.index_select(0, examples)));
-        const Tensor truth = answers.index_select(0, examples);
-        return truth.dim() == 1 ? at::cross_entropy_loss(output, truth)
-                                : at::mse_loss(output, truth);
+      [&](const Tensor& examples, Ranks::Rows own, const at::Generator&) -> PartialLoss {
+        const double share = share_of(own.count, examples.numel());
+        if (share == 0.0) return {{}, share};
+        const Tensor rows = examples.narrow(0, own.begin, own.count);
+        const Tensor output = model->predict(model->forward(x.index_select(0, rows)));
+        const Tensor truth = answers.index_select(0, rows);
+        return {
+            truth.dim() == 1 ? at::cross_entropy_loss(output, truth) : at::mse_loss(output, truth),
+            share};
       },
-      events);
+      events, ranks);
 }
 
-Tensor predict_all(FeatureTransformer& model, const Tensor& x, int64_t batch) {
-  return in_batches(x, batch,
+Tensor predict_all(FeatureTransformer& model, const Tensor& x, int64_t batch,
+                   const std::function<void()>& checkpoint) {
+  return in_batches(x, batch, checkpoint,
                     [&](const Tensor& block) { return model->predict(model->forward(block)); });
 }
 
-Tensor embed_all(FeatureTransformer& model, const Tensor& x, int64_t batch) {
-  return in_batches(x, batch,
+Tensor embed_all(FeatureTransformer& model, const Tensor& x, int64_t batch,
+                 const std::function<void()>& checkpoint) {
+  return in_batches(x, batch, checkpoint,
                     [&](const Tensor& block) { return model->aggregate(model->forward(block)); });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "train/ranks.h"
 #include "train/training_loop.h"
 
 /// Linear models of a table, as baselines.
@@ -52,32 +53,54 @@ void check(const FeatureTrainingOptions& options);
 
 struct FeatureEvents {
   std::function<void(int64_t done, int64_t of, double loss)> step;  ///< after each update
-  std::function<void()> checkpoint;  ///< called before each step; may throw to end the training
+  /// called before each step, by all ranks together; may throw on all of them to end the training
+  std::function<void()> checkpoint;
 };
 
+/// The loss of a rank's part of a step: the mean over its terms (for example the masked values), and
+/// their share of the terms of all ranks. The losses of all ranks times their shares add up to the
+/// loss of one process. Undefined if the share is 0.
+struct PartialLoss {
+  at::Tensor mean;
+  double share = 1.0;
+};
+
+/// Gets the numbers of a step's examples, int64, which of them are this rank's, and a generator for
+/// random numbers, from which every rank draws the same ones.
+using ExampleLoss = std::function<PartialLoss(const at::Tensor& examples, Ranks::Rows rows,
+                                              const at::Generator& generator)>;
+
+/// The share of the terms of all ranks that a rank has.
+inline double share_of(int64_t own, int64_t all) {
+  return static_cast<double>(own) / static_cast<double>(all);
+}
+
 /// Trains the parameters of `module` with Adam. An epoch has all examples 0 .. count - 1 in an
-/// order that `seed` determines. `loss` gets the numbers of a step's examples, int64, and a
-/// generator for its own random numbers. Throws Diverged if the loss is not finite.
+/// order that `seed` determines. Throws Diverged if the loss is not finite.
+///
+/// Several ranks train one model, from the weights of rank 0: each computes its part of every step,
+/// with the losses of one process to rounding. As many ranks give the same bits again.
 void train_examples(const torch::nn::Module& module, int64_t count,
-                    const FeatureTrainingOptions& options, uint64_t seed,
-                    const std::function<at::Tensor(const at::Tensor& examples,
-                                                   const at::Generator& generator)>& loss,
-                    const FeatureEvents& events = {});
+                    const FeatureTrainingOptions& options, uint64_t seed, const ExampleLoss& loss,
+                    const FeatureEvents& events = {}, Ranks& ranks = only_rank());
 
 /// Learns to restore masked values of x [N, M]. The share options.mask of the nonzero values is
 /// masked, at least one per step.
 void restore_values(FeatureTransformer& model, const at::Tensor& x,
                     const FeatureTrainingOptions& options, uint64_t seed,
-                    const FeatureEvents& events = {});
+                    const FeatureEvents& events = {}, Ranks& ranks = only_rank());
 
 /// Learns targets: classes, int64 [N], by cross entropy, or numbers, [N, outputs], by squared
 /// error.
 void learn_answers(FeatureTransformer& model, const at::Tensor& x, const at::Tensor& answers,
                    const FeatureTrainingOptions& options, uint64_t seed,
-                   const FeatureEvents& events = {});
+                   const FeatureEvents& events = {}, Ranks& ranks = only_rank());
 
 /// predict() of all observations, or their embeddings, in batches and without gradients.
-at::Tensor predict_all(FeatureTransformer& model, const at::Tensor& x, int64_t batch = 256);
-at::Tensor embed_all(FeatureTransformer& model, const at::Tensor& x, int64_t batch = 256);
+/// `checkpoint` is called before each batch and may throw.
+at::Tensor predict_all(FeatureTransformer& model, const at::Tensor& x, int64_t batch = 256,
+                       const std::function<void()>& checkpoint = {});
+at::Tensor embed_all(FeatureTransformer& model, const at::Tensor& x, int64_t batch = 256,
+                     const std::function<void()>& checkpoint = {});
 
 }  // namespace nsimplex::training

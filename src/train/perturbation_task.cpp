@@ -194,7 +194,7 @@ PerturbationScores unchanged_scores(const PerturbationData& data,
 
 void learn_perturbations(FeatureTransformer& model, const PerturbationData& data,
                          const FeatureTrainingOptions& options, uint64_t seed,
-                         const FeatureEvents& events) {
+                         const FeatureEvents& events, Ranks& ranks) {
   std::vector<Tensor> inputs, flags, outputs;
   for (const Perturbation& each : data.learned) {
     const Tensor rows = data.control.index_select(0, each.before);
@@ -206,12 +206,15 @@ void learn_perturbations(FeatureTransformer& model, const PerturbationData& data
   const Tensor x = at::cat(inputs), marked = at::cat(flags), after = at::cat(outputs);
   train_examples(
       *model, x.size(0), options, seed,
-      [&](const Tensor& examples, const at::Generator&) {
-        const Tensor hidden = model->forward(x.index_select(0, examples), std::nullopt,
-                                             marked.index_select(0, examples));
-        return at::mse_loss(model->reconstruct(hidden), after.index_select(0, examples));
+      [&](const Tensor& examples, Ranks::Rows own, const at::Generator&) -> PartialLoss {
+        const double share = share_of(own.count, examples.numel());
+        if (share == 0.0) return {{}, share};
+        const Tensor rows = examples.narrow(0, own.begin, own.count);
+        const Tensor hidden =
+            model->forward(x.index_select(0, rows), std::nullopt, marked.index_select(0, rows));
+        return {at::mse_loss(model->reconstruct(hidden), after.index_select(0, rows)), share};
       },
-      events);
+      events, ranks);
 }
 
 namespace {

@@ -85,7 +85,7 @@ PerturbationScores unchanged_scores(const PerturbationData& data,
 /// Learns the interventions data.learned by the squared error of all features of every row.
 void learn_perturbations(FeatureTransformer& model, const PerturbationData& data,
                          const FeatureTrainingOptions& options, uint64_t seed,
-                         const FeatureEvents& events = {});
+                         const FeatureEvents& events = {}, Ranks& ranks = only_rank());
 
 /// Baselines for the effects of interventions.
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -64,14 +65,39 @@ class Ranks {
   /// buckets whose contents depend on the parameters alone.
   void average(std::span<double> numbers, const std::vector<io::NamedTensor>& parameters);
 
+  /// The same with sums instead of means.
+  void total(std::span<double> numbers, const std::vector<io::NamedTensor>& parameters);
+
+  /// Replaces the values of a dense tensor by those of rank 0.
+  void copy_first(const at::Tensor& values);
+
+  /// The text of rank 0.
+  std::string first_text(const std::string& text);
+
+  /// Runs `work` on rank 0 while the other ranks wait. `work` calls the function that it gets now
+  /// and then. About twice a second, such a call makes all ranks call `together` (if there is one),
+  /// which calls functions of this object or throws the same on all of them. In one process every
+  /// such call is one of `together`.
+  void lead(const std::function<void(const std::function<void()>& pause)>& work,
+            const std::function<void()>& together);
+
   /// Throws InputError unless the ranks divide the rows of a batch.
   void require_divides(int64_t batch) const;
 
   /// This rank's rows of a batch.
   data::Batch share(const data::Batch& batch) const;
 
+  /// This rank's part of `count` rows: `count` of them from `begin` on. Parts differ by one row at
+  /// most, and may be empty.
+  struct Rows {
+    int64_t begin, count;
+  };
+  Rows rows_of(int64_t count) const;
+
  private:
-  void average_bucket(const std::vector<at::Tensor>& gradients);
+  void combine(std::span<double> numbers, const std::vector<io::NamedTensor>& parameters,
+               double divisor);
+  void combine_bucket(const std::vector<at::Tensor>& gradients, double divisor);
 };
 
 /// The rank of a training in one process.
