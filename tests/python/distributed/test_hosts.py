@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+from rank_processes import assert_close
 from ranks import run_on_ranks
 from test_data_parallel import load
+from test_feature_trainer import command, results
 
 PROGRAM = Path(__file__).with_name("host_program.py")
 
@@ -67,8 +69,8 @@ class Hosts:
         except subprocess.CalledProcessError:
             tc("-n", self.switch, *port, "tbf", "rate", rate, "burst", "16kb", "latency", "2s")
 
-    def start(self, environment, *arguments):
-        """One rank per host."""
+    def start(self, environment, *arguments, program=(str(PROGRAM),)):
+        """One rank per host. `program`: what Python runs, before the arguments."""
         own = dict(
             MASTER_ADDR="10.77.0.1",
             MASTER_PORT="29500",
@@ -78,7 +80,7 @@ class Hosts:
         )
         return [
             subprocess.Popen(
-                ["ip", "netns", "exec", name, sys.executable, str(PROGRAM), *arguments],
+                ["ip", "netns", "exec", name, sys.executable, *program, *arguments],
                 env=environment | own | dict(RANK=str(rank)),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -124,6 +126,18 @@ def test_context_and_data_parallel_between_hosts(hosts, count, subprocess_env):
     processes = hosts(count).start(subprocess_env)
     for status, out, errors in ended(processes, 300):
         assert status == 0 and out.endswith("equal\n"), errors
+
+
+@pytest.mark.slow
+def test_feature_training_between_hosts(hosts, executable, subprocess_env, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    words = command("perturb", (), one)
+    subprocess.run([executable, "causal", *words], check=True, capture_output=True)
+    words = [str(word) for word in command("perturb", (), two)]
+    processes = hosts(2).start(subprocess_env, *words, program=("-m", "nsimplex.causal"))
+    for status, _, errors in ended(processes, 300):
+        assert status == 0, errors
+    assert_close(results(two), results(one))
 
 
 def until_step(process, step):
