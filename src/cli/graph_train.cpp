@@ -205,8 +205,12 @@ void add_graph_train(CLI::App& parent, Session& session) {
   split("--test", o.test, "Share of the rows for testing")->check(share);
   split("--split-seed", o.split_seed, "Seed of the split, which does not depend on --seed");
   const auto model = option_adder(command, "Model");
-  model("--model", o.model, "transformer, or message passing: gcn, gin, gat")
-      ->check(CLI::IsMember({"transformer", "gcn", "gin", "gat"}));
+  model(
+      "--model", o.model,
+      "transformer; message passing: gcn, gin, gat; for tuples by their nodes alone: hyper-sagnn, "
+      "s2g, s2g-plus")
+      ->check(
+          CLI::IsMember({"transformer", "gcn", "gin", "gat", "hyper-sagnn", "s2g", "s2g-plus"}));
   model("--order", o.order, "Sizes of tuples, with commas; data: those of the edges");
   model("--form", o.form, "Attention of the layers: softmax, kernel, decoupled")
       ->check(CLI::IsMember({"softmax", "kernel", "decoupled"}));

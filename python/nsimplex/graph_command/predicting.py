@@ -15,13 +15,14 @@ from .._whole_file import whole_file
 from ..nn.graph_baselines import MessagePassing
 from ..nn.graph_losses import graph_metrics
 from ..nn.graph_models import GraphModel, read_state
+from ..nn.graph_set_models import HyperSAGNN, SetToGraph
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import COLUMNS, explained, line_of, table_rows
 from .reading import read_data
 from .records import Recipe
 
 _MODELS: dict[str, type[GraphModel]] = {
-    own.__name__: own for own in (GraphTransformer, MessagePassing)
+    own.__name__: own for own in (GraphTransformer, MessagePassing, HyperSAGNN, SetToGraph)
 }
 _GRAPHS_AT_ONCE = 64
 PREDICTIONS_FILE, TUPLES_FILE = "predictions.csv", "tuples.csv"

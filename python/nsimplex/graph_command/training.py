@@ -19,6 +19,7 @@ from ..graph.batches import numbers_of
 from ..nn.graph_baselines import MessagePassing
 from ..nn.graph_models import GraphModel
 from ..nn.graph_parts import GraphParts
+from ..nn.graph_set_models import HyperSAGNN, SetToGraph
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import explained, line_of
@@ -29,6 +30,7 @@ from .tables import BadRows, Targets
 # Of the report: predictions whose heaviest tuples are shown, how many tuples each, and the size of
 # the largest graph.
 _SHOWN, _TUPLES, _MOST_TUPLES = 3, 8, 4096
+_SET_MODELS = ("hyper-sagnn", "s2g", "s2g-plus")  # judge tuples by their nodes alone
 _MOST_BAD = 10  # rows that are left out and shown
 SKIPPED_FILE = "skipped.csv"
 
@@ -93,7 +95,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     parts.ranks.on_first(lambda: _begin(channel, folder, request["resume"]))
     if not parts.ranks.writes:
         channel.begin()
-    _say_data(channel, recipe, data, targets, split, model)
+    _say_data(channel, recipe, data, targets, split, model, request["model"])
     if parts.ranks.writes:
         _say_bad(channel, recipe.bad, folder)
     log = _Log(channel, request["epochs"])
@@ -197,7 +199,10 @@ def make_model(
     )
     order = _order(request["order"], data, recipe)
     what = (recipe.task, targets.kind, targets.outputs)
+    symmetry: Any = "undirected" if recipe.task == "edge" and not recipe.directed else ""
     try:
+        if request["model"] in _SET_MODELS:
+            return _set_model(request, what, common, order, symmetry or "ordered")
         if request["model"] != "transformer":
             return MessagePassing(*what, kind=request["model"], **common)
         return GraphTransformer(
@@ -205,12 +210,36 @@ def make_model(
             order=order,
             form=request["form"],
             readout="" if request["readout"] == "same" else request["readout"],
-            symmetry="undirected" if recipe.task == "edge" and not recipe.directed else "",
+            symmetry=symmetry,
             global_classes=not request["local"],
             **common,
         )
     except (TypeError, ValueError) as error:
         raise ValueError(f"--{str(error).partition('] ')[2].replace('_', '-')}") from None
+
+
+def _set_model(
+    request: dict[str, Any],
+    what: tuple[Any, ...],
+    common: dict[str, Any],
+    order: list[int],
+    symmetry: Any,
+) -> GraphModel:
+    """A model that judges tuples by their nodes alone."""
+    name = request["model"]
+    if common.pop("edge_channels") or common.pop("edge_codes"):
+        raise ValueError(
+            f"[] model: expected no features of edges for {name}, got some; see --ignore"
+        )
+    if common.pop("virtual_node"):
+        raise ValueError(f"[] model: expected no --virtual-node with {name}")
+    if name == "hyper-sagnn":
+        del common["layers"]
+        return HyperSAGNN(*what, **common)
+    del common["heads"]
+    sizes = [size for size in order if size > 1] or [2]
+    classes: Any = "light" if name == "s2g" else "all"
+    return SetToGraph(*what, classes=classes, symmetry=symmetry, query_sizes=sizes, **common)
 
 
 def _order(text: str, data: GraphData, recipe: Recipe) -> list[int]:
@@ -336,13 +365,14 @@ def _say_data(
     targets: Targets,
     split: Split,
     model: GraphModel,
+    name: str,
 ) -> None:
     channel.line(
         "graph_data",
         task=recipe.task,
         target=", ".join(recipe.targets),
         target_kind=targets.kind,
-        model=getattr(model, "kind", "transformer"),
+        model=name,
         parameters=sum(each.numel() for each in model.parameters()),
         graphs=data.num_graphs,
         nodes=data.num_nodes,

@@ -19,6 +19,7 @@ from .feature_transformer import FeatureTransformer
 from .graph_baselines import MessagePassing
 from .graph_losses import graph_loss, graph_metrics
 from .graph_models import GraphInputs
+from .graph_set_models import HyperSAGNN, SetToGraph
 from .graph_training import GraphFit, fit_graphs
 from .graph_transformer import GraphTransformer
 from .language_model import LanguageModel
@@ -43,6 +44,7 @@ __all__ = [
     "GraphInputs",
     "GraphTransformer",
     "HigherOrderPart",
+    "HyperSAGNN",
     "IndexParts",
     "IndexSource",
     "Indexer",
@@ -58,6 +60,7 @@ __all__ = [
     "RandomFeatures",
     "Select",
     "SeparableAttention",
+    "SetToGraph",
     "SimplicialAttention",
     "Sinks",
     "SparseAttention",

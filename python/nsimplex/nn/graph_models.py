@@ -17,6 +17,7 @@ from .._arguments import describe
 from .._printable import printable
 from .._pytree import TensorRecord, tensor_record
 from .._safetensors import Safetensors, write_safetensors
+from ..equivariant_classes import TensorKind
 from ..graph import GraphData, TupleBatch, node_degrees
 from ..graph.batches import numbers_of
 from ..graph.liftings import (
@@ -109,12 +110,14 @@ class GraphModel(nn.Module):
     options: dict[str, Any]
 
     def _start(self, options: dict[str, Any]) -> None:
-        """Checks the options that all models share, and makes the input layers."""
+        """Checks the options that all models share, and makes the input layers. Options that the
+        model does not have are those of a model without features of edges."""
         at = f"[{type(self).__name__}] "
         self.options = {
             name: list(value) if isinstance(value, (tuple, list)) else value
             for name, value in options.items()
         }
+        options = {"layers": 1, "edge_channels": 0, "edge_codes": ()} | options
         require_name(at, "task", options["task"], TASKS)
         require_name(at, "target", options["target"], TARGETS)
         most = {"layers": 1000, "outputs": 2**20, "width": 2**16}
@@ -310,6 +313,48 @@ def query_lists(
         if not torch.equal(each.node_offsets, data.node_offsets):
             raise ValueError(f"{at}queries: expected the nodes of data, got other node_offsets")
     return lists
+
+
+def judged_lists(
+    model: GraphModel,
+    data: GraphData,
+    queries: TupleBatch | Sequence[TupleBatch] | None,
+    kinds: dict[int, TensorKind],
+) -> dict[int, TupleBatch]:
+    """The list of tuples to judge of every size of the model, empty where there is none.
+
+    Raises:
+        ValueError: sizes or symmetries that are not those of ``kinds``, or two lists of one size.
+    """
+    at = f"[{type(model).__name__}] "
+    found: dict[int, TupleBatch] = {}
+    for each in query_lists(model, data, queries):
+        if not len(each) and (each.order not in kinds or each.order in found):
+            continue
+        require(
+            each.order in kinds,
+            f"{at}queries: expected sizes {[*kinds]}, got {each.order}",
+        )
+        wanted = kinds[each.order].symmetry
+        if each.symmetry != wanted and each.order > 1:
+            raise ValueError(
+                f"{at}queries: expected {wanted} tuples of size {each.order}, got "
+                f"{each.symmetry} ones"
+            )
+        require(
+            not len(found.get(each.order, ())),
+            f"{at}queries: expected one list of size {each.order}, got two",
+        )
+        found[each.order] = each
+    for size, kind in kinds.items():
+        if size not in found:
+            found[size] = TupleBatch(
+                torch.empty(0, size, dtype=torch.int64),
+                torch.zeros_like(data.node_offsets),
+                data.node_offsets,
+                kind.symmetry,
+            )
+    return found
 
 
 def graph_rows(data: GraphData) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ from ..graph import (
 )
 from .checks import require, require_name, require_whole
 from .equivariant_encoder import EquivariantEncoder, RandomFeatures
-from .graph_models import GraphInputs, GraphModel, graph_rows, mean_over_graphs, query_lists
+from .graph_models import GraphInputs, GraphModel, graph_rows, judged_lists, mean_over_graphs
 
 _MOST_LOOPS = 3  # largest size whose tuples have loops and attend to each other
 _MOST_SIZE = 5  # the classes of 6 -> 1 have keys of order 5, which are too many classes of 6 -> 5
@@ -289,30 +289,8 @@ class GraphTransformer(GraphModel):
             if self.task == "node":
                 return {1: nodes}
             return {0: complete_tuples(data.node_offsets.diff(), 0)}
-        found = {}
-        for each in query_lists(self, data, queries):
-            if not len(each) and each.order not in self.query_sizes:
-                continue
-            require(
-                each.order in self.query_sizes,
-                f"{at}queries: expected sizes {self.query_sizes}, got {each.order}",
-            )
-            wanted = self._target_kind(each.order).symmetry
-            if each.symmetry != wanted and each.order > 1:
-                raise ValueError(
-                    f"{at}queries: expected {wanted} tuples of size {each.order}, got "
-                    f"{each.symmetry} ones"
-                )
-            found[each.order] = each
-        for size in self.query_sizes:
-            if size not in found:
-                found[size] = TupleBatch(
-                    torch.empty(0, size, dtype=torch.int64),
-                    torch.zeros_like(data.node_offsets),
-                    data.node_offsets,
-                    self._target_kind(size).symmetry,
-                )
-        return found
+        kinds = {size: self._target_kind(size) for size in self.query_sizes}
+        return judged_lists(self, data, queries, kinds)
 
     def _plan(self, source: TupleBatch, target: TupleBatch, form: str) -> EquivariantEncoderPlan:
         loops = lambda batch: (

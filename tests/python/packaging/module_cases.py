@@ -150,6 +150,14 @@ def graph_model(cls=nn.GraphTransformer, **options):
     return simple(module, module.prepare(data))
 
 
+def set_model(cls, task="hyperedge", **options):
+    """A model that judges hyperedges of two sizes, or pairs."""
+    edges = [[0, 1], [1, 2], [0, 3]] if task == "edge" else [[0, 1], [1, 2, 3], [2, 3], [0, 2, 4]]
+    data = graph.from_hyperedges(edges, 5, node_features=draw(5, 2).float())
+    module = cls(task, node_channels=2, width=8, **options)
+    return simple(module, module.prepare(data))
+
+
 LIGHT = {"heads": 2, "index_dim": 4}
 
 
@@ -203,6 +211,11 @@ CASES = {
     "MessagePassing": lambda: graph_model(nn.MessagePassing, kind="gat", virtual_node=True),
     "MessagePassing, gin": lambda: graph_model(nn.MessagePassing, kind="gin", task="edge"),
     "MessagePassing, gcn": lambda: graph_model(nn.MessagePassing, kind="gcn", task="node"),
+    "HyperSAGNN": lambda: set_model(nn.HyperSAGNN, heads=2, head_dim=3),
+    "SetToGraph": lambda: set_model(nn.SetToGraph, query_sizes=[2, 3]),
+    "SetToGraph, light": lambda: set_model(
+        nn.SetToGraph, task="edge", classes="light", symmetry="undirected"
+    ),
     "HigherOrderPart": lambda: Step(
         nn.HigherOrderPart(8, 2, 1, 4, window=(3, 5)), (draw(2, 6, 8),), higher_order_part
     ),

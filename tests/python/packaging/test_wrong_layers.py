@@ -215,6 +215,16 @@ LAYERS = {
         dict(task="hyperedge", order=1, node_codes=[4], query_sizes=[2], width=8, layers=1),
         lambda: [coded(), coded().edges],
     ),
+    "HyperSAGNN": (
+        dict(task="hyperedge", target="labels", outputs=3, node_channels=2, width=8, heads=2)
+        | dict(head_dim=3, random_walk=2, laplacian=1, dropout=0.1),
+        lambda: [public_calls._data()],
+    ),
+    "SetToGraph": (
+        dict(task="hyperedge", target="classes", outputs=3, classes="light", node_codes=[4])
+        | dict(width=8, layers=1, symmetry="ordered", dropout=0.1, query_sizes=[2]),
+        lambda: [coded(), coded().edges],
+    ),
     "MessagePassing": (
         dict(
             task="node",
