@@ -18,7 +18,7 @@ inline constexpr int64_t row_tasks(int64_t rows) { return ceil_div(rows, kTaskRo
 
 /// Attention by pairs: pairs of a task, the cost of a row besides its pairs, and the fewest rows of
 /// a large group in a task, so that packing the other side pays.
-inline constexpr int64_t kTaskPairs = 1 << 13, kRowCost = 8, kSmallestRows = 32;
+inline constexpr int64_t kTaskPairs = 1 << 13, kRowCost = 8, kSmallestRows = 128;
 /// Rows of the other side that are packed at a time.
 inline constexpr int64_t kPairChunk = 256;
 /// At most this number of columns are processed without vectors, most of whose lanes would be

@@ -215,9 +215,21 @@ class PairPass {
   }
 
   T raised(int64_t state, const T* scores, int64_t columns) {
-    T most = problem_.shift[state];
-    bool finite = true;
-    for (int64_t j = 0; j < columns; ++j) {
+    constexpr T kNone = -std::numeric_limits<T>::infinity();
+    const hn::ScalableTag<T> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    auto largest = hn::Set(d, kNone);
+    auto unordered = hn::IsNaN(largest);
+    int64_t j = 0;
+    for (; j + lanes <= columns; j += lanes) {
+      const auto own = hn::LoadU(d, scores + j);
+      const auto nan = hn::IsNaN(own);
+      largest = hn::Max(largest, hn::IfThenElse(nan, hn::Set(d, kNone), own));
+      unordered = hn::Or(unordered, nan);
+    }
+    T most = std::max(problem_.shift[state], hn::GetLane(hn::MaxOfLanes(d, largest)));
+    bool finite = hn::AllFalse(d, unordered);
+    for (; j < columns; ++j) {
       most = std::max(most, scores[j]);
       finite &= scores[j] == scores[j];
     }

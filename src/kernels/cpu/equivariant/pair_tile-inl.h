@@ -132,20 +132,37 @@ class PairPanel {
   }
 #endif
 
+  // Two vectors at a time: products of one vector of four rows wait for each other.
   template <int kRows>
   HWY_INLINE void project_turned(const T* rows, T* to) const {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+    int64_t j = 0;
+    for (; j + lanes < columns_; j += 2 * lanes) project_vectors<kRows, 2>(rows, j, to);
+    if (j < columns_) project_vectors<kRows, 1>(rows, j, to);
+  }
+
+  template <int kRows, int kVectors>
+  HWY_INLINE void project_vectors(const T* rows, int64_t j, T* to) const {
     const hn::ScalableTag<T> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t j = 0; j < columns_; j += lanes) {
-      hn::Vec<decltype(d)> sums[kRows];
-      for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-      for (int64_t c = 0; c < channels_; ++c) {
-        const auto own = hn::LoadU(d, turned_ + c * column_ + j);
-        for (int r = 0; r < kRows; ++r) {
-          sums[r] = hn::MulAdd(hn::Set(d, rows[r * row_ + c]), own, sums[r]);
-        }
+    hn::Vec<decltype(d)> sums[kRows][kVectors];
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+    }
+    for (int64_t c = 0; c < channels_; ++c) {
+      hn::Vec<decltype(d)> own[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        own[v] = hn::LoadU(d, turned_ + c * column_ + j + v * lanes);
       }
-      for (int r = 0; r < kRows; ++r) hn::StoreU(sums[r], d, to + r * kPairChunk + j);
+      for (int r = 0; r < kRows; ++r) {
+        const auto row = hn::Set(d, rows[r * row_ + c]);
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(row, own[v], sums[r][v]);
+      }
+    }
+    for (int r = 0; r < kRows; ++r) {
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(sums[r][v], d, to + r * kPairChunk + j + v * lanes);
+      }
     }
   }
 
@@ -193,22 +210,35 @@ class PairPanel {
     }
   }
 
+  // Two channels at a time, for the same reason; they share the weights.
   template <int kRows>
   HWY_INLINE void reduce_turned(const T* weights, int64_t width, int count, double factor,
                                 double* const* to) const {
+    int64_t c = 0;
+    for (; c + 1 < width; c += 2) reduce_channels<kRows, 2>(weights, c, count, factor, to);
+    if (c < width) reduce_channels<kRows, 1>(weights, c, count, factor, to);
+  }
+
+  template <int kRows, int kChannels>
+  HWY_INLINE void reduce_channels(const T* weights, int64_t c, int count, double factor,
+                                  double* const* to) const {
     const hn::ScalableTag<T> d;
     const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t c = 0; c < width; ++c) {
-      hn::Vec<decltype(d)> sums[kRows];
-      for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-      for (int64_t j = 0; j < columns_; j += lanes) {
-        const auto own = hn::LoadU(d, turned_ + c * column_ + j);
-        for (int r = 0; r < kRows; ++r) {
-          sums[r] = hn::MulAdd(hn::LoadU(d, weights + r * kPairChunk + j), own, sums[r]);
-        }
+    hn::Vec<decltype(d)> sums[kRows][kChannels];
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kChannels; ++i) sums[r][i] = hn::Zero(d);
+    }
+    for (int64_t j = 0; j < columns_; j += lanes) {
+      hn::Vec<decltype(d)> own[kChannels];
+      for (int i = 0; i < kChannels; ++i) own[i] = hn::LoadU(d, turned_ + (c + i) * column_ + j);
+      for (int r = 0; r < kRows; ++r) {
+        const auto weight = hn::LoadU(d, weights + r * kPairChunk + j);
+        for (int i = 0; i < kChannels; ++i) sums[r][i] = hn::MulAdd(weight, own[i], sums[r][i]);
       }
-      for (int r = 0; r < count; ++r) {
-        to[r][c] += factor * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums[r])));
+    }
+    for (int r = 0; r < count; ++r) {
+      for (int i = 0; i < kChannels; ++i) {
+        to[r][c + i] += factor * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sums[r][i])));
       }
     }
   }
