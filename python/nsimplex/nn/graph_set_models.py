@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from .._choices import ClassSet
+from .._choices import ClassSet, Symmetry
 from ..equivariant_classes import TensorKind
 from ..equivariant_linear import equivariant_plan
 from ..graph import GraphData, TupleBatch, complete_tuples
@@ -102,7 +102,8 @@ class HyperSAGNN(GraphModel):
         self.left_norm, self.right_norm = norm(), norm()
         self.judge = nn.Linear(width, outputs)
         for each in (self.query, self.key, self.value):
-            nn.init.normal_(each[1].weight, std=math.sqrt(2 / (width + head_dim)))
+            projection: Any = each[1]
+            nn.init.normal_(projection.weight, std=math.sqrt(2 / (width + head_dim)))
 
     def prepare(
         self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
@@ -216,7 +217,9 @@ class SetToGraph(GraphModel):
             task == "edge" or len(self.query_sizes) == len(query_sizes),
             f"{at}query_sizes: expected each size once",
         )
-        self.classes, self.symmetry, self.dropout = classes, symmetry, dropout
+        self.classes: ClassSet = classes
+        self.symmetry: Symmetry = symmetry
+        self.dropout = dropout
         self.edge_input = nn.Identity()
         self.layers = nn.ModuleList(EquivariantLinear(1, 1, width, width) for _ in range(layers))
         self.readers = nn.ModuleDict(
