@@ -98,6 +98,22 @@ TEST(FieldNetwork, StronglyRegularGraphsOfEqualParametersAreEqualToTriples) {
   EXPECT_FALSE(network_tells_apart(shrikhande(), rook(), {.order = 3}));
 }
 
+TEST(FieldNetwork, ProductsOfPairsAreAsStrongAsTriples) {
+  const FieldNetworkOptions ppgn{.order = 2, .products = true};
+  EXPECT_TRUE(network_tells_apart(two_triangles(), cycle(6), ppgn));
+  EXPECT_FALSE(network_tells_apart(shrikhande(), rook(), ppgn));
+  EXPECT_TRUE(network_tells_apart({0, {}}, {1, {}}, ppgn));
+  const auto pairs = control_pairs(5, 3);
+  const FieldNetwork products(ppgn);
+  for (size_t g = 0; g < pairs.size(); g += 2) {
+    EXPECT_EQ(products(pairs[g]), products(relabeled(pairs[g], 7)));
+    EXPECT_NE(products(pairs[g]), products(pairs[g + 1]));
+  }
+  // More nodes than products that are added at a time.
+  EXPECT_EQ(products(cycle(70)), products(relabeled(cycle(70), 1)));
+  EXPECT_EQ(products(cycle(70)).distinct, 36);  // distances on the cycle
+}
+
 TEST(FieldNetwork, RelabeledGraphsAndSizes) {
   for (const int64_t order : {2, 3}) {
     const auto pairs = control_pairs(5, 3);
@@ -166,14 +182,17 @@ TEST_P(PublishedPairs, AreToldApartAsByColourRefinement) {
   ASSERT_EQ(std::ssize(graphs), 2 * pairs);
   for (const int64_t order : {2, 3}) {
     const FieldNetwork network({.order = order});
-    int64_t refined = 0, layered = 0;
+    const FieldNetwork products({.order = 2, .products = true});
+    int64_t refined = 0, layered = 0, multiplied = 0;
     for (int64_t g = 0; g < 2 * pairs; g += 2) {
       const auto kinds = refine_colours(std::span(graphs).subspan(g, 2), order);
       refined += kinds[0] != kinds[1];
       layered += network(graphs[g]) != network(graphs[g + 1]);
+      if (order == 3) multiplied += products(graphs[g]) != products(graphs[g + 1]);
     }
     EXPECT_EQ(refined, order == 2 ? 0 : distinguished) << "order " << order;
     EXPECT_EQ(layered, order == 2 ? 0 : distinguished) << "order " << order;
+    EXPECT_EQ(multiplied, order == 2 ? 0 : distinguished) << "order " << order;
   }
 }
 

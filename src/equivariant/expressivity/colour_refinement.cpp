@@ -1,41 +1,14 @@
 #include "equivariant/expressivity/colour_refinement.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
+#include "equivariant/expressivity/palette.h"
 #include "support/random.h"
 
 namespace nsimplex::equivariant {
 namespace {
-
-using Signature = std::vector<uint64_t>;
-
-struct SignatureHash {
-  size_t operator()(const Signature& signature) const {
-    size_t hash = signature.size();
-    for (const uint64_t value : signature) hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 32;
-  }
-};
-
-// Assigns a number to each different signature.
-class Palette {
- public:
-  int32_t colour(const Signature& signature) {
-    return numbers_.try_emplace(signature, static_cast<int32_t>(numbers_.size())).first->second;
-  }
-  size_t size() const { return numbers_.size(); }
-
- private:
-  std::unordered_map<Signature, int32_t, SignatureHash> numbers_;
-};
-
-constexpr uint64_t join(int32_t first, int32_t second) {
-  return static_cast<uint64_t>(first) << 32 | static_cast<uint32_t>(second);
-}
 
 // A graph and the colours of its nodes or pairs.
 struct Coloured {
@@ -81,18 +54,6 @@ std::vector<int32_t> refined(const Coloured& graph, int64_t order, Palette& pale
   return colours;
 }
 
-std::vector<int64_t> number_kinds(const std::vector<Coloured>& graphs) {
-  std::map<std::vector<int32_t>, int64_t> kinds;
-  std::vector<int64_t> numbers;
-  for (const Coloured& graph : graphs) {
-    std::vector<int32_t> colours = graph.colours;
-    std::sort(colours.begin(), colours.end());
-    numbers.push_back(
-        kinds.try_emplace(std::move(colours), static_cast<int64_t>(kinds.size())).first->second);
-  }
-  return numbers;
-}
-
 }  // namespace
 
 std::vector<int64_t> refine_colours(std::span<const io::SimpleGraph> graphs, int64_t order,
@@ -107,9 +68,12 @@ std::vector<int64_t> refine_colours(std::span<const io::SimpleGraph> graphs, int
       if (between_rounds) between_rounds();
       graph.colours = refined(graph, order, palette);
     }
-    if (palette.size() == count) return number_kinds(coloured);
+    if (palette.size() == count) break;
     count = palette.size();
   }
+  std::vector<std::vector<int32_t>> colours;
+  for (Coloured& graph : coloured) colours.push_back(std::move(graph.colours));
+  return number_kinds(colours);
 }
 
 namespace {

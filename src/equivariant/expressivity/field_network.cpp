@@ -158,6 +158,42 @@ FieldTensor input(const io::SimpleGraph& graph, const FieldNetworkOptions& optio
   return x;
 }
 
+// Sums of this many products of two field elements fit into 128 bits.
+constexpr int64_t kProducts = 32;
+
+// x + w m_1(x) m_2(x), for matrices [n, n].
+FieldTensor with_product(const FieldTensor& x, uint64_t seed) {
+  enum Own : uint64_t { kFirst, kSecond, kWeight };
+  const int64_t n = x.nodes;
+  FieldTensor first = x, second = x, y = x;
+  mix_all(first, random_bits(seed, kFirst));
+  mix_all(second, random_bits(seed, kSecond));
+  for (int64_t i = 0; i < n; ++i) {  // the transpose, whose rows are columns
+    for (int64_t j = 0; j < i; ++j) std::swap(second.values[i * n + j], second.values[j * n + i]);
+  }
+  const uint64_t weight = field::reduce(random_bits(seed, kWeight));
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t* const row = first.values.data() + i * n;
+    for (int64_t j = 0; j < n; ++j) {
+      const uint64_t* const column = second.values.data() + j * n;
+      uint64_t total = 0;
+      for (int64_t begin = 0; begin < n; begin += kProducts) {
+        unsigned __int128 sum = 0;
+        for (int64_t k = begin; k < std::min(n, begin + kProducts); ++k) {
+          sum += static_cast<unsigned __int128>(row[k]) * column[k];
+        }
+        const auto low = static_cast<uint64_t>(sum) & field::kPrime;
+        const auto high = static_cast<uint64_t>(sum >> 61 & field::kPrime);
+        total = field::add(total, field::add(low, high));
+        total = field::add(total, static_cast<uint64_t>(sum >> 122));
+      }
+      uint64_t& entry = y.values[i * n + j];
+      entry = field::add(entry, field::multiply(weight, total));
+    }
+  }
+  return y;
+}
+
 int64_t count_distinct(std::vector<uint64_t> values) {
   std::sort(values.begin(), values.end());
   return std::unique(values.begin(), values.end()) - values.begin();
@@ -168,13 +204,18 @@ int64_t count_distinct(std::vector<uint64_t> values) {
 FieldNetwork::FieldNetwork(const FieldNetworkOptions& options)
     : options_(options), layer_(options.order, options.order), readout_(options.order, 0) {}
 
+FieldTensor FieldNetwork::next(const FieldTensor& x, int64_t layer) const {
+  const uint64_t seed = seed_of(options_, kLayerWeights, layer);
+  return options_.products ? with_product(x, seed) : layer_(x, layer_.weights(seed));
+}
+
 Fingerprint FieldNetwork::operator()(const io::SimpleGraph& graph,
                                      const std::function<void()>& between_layers) const {
   FieldTensor x = input(graph, options_);
   Fingerprint result{.distinct = count_distinct(x.values)};
   for (bool growing = true; growing || result.layers < options_.min_layers; ++result.layers) {
     if (between_layers) between_layers();
-    x = layer_(x, layer_.weights(seed_of(options_, kLayerWeights, result.layers)));
+    x = next(x, result.layers);
     mix_all(x, seed_of(options_, kLayerMix, result.layers));
     const int64_t distinct = count_distinct(x.values);
     growing = distinct > result.distinct;

@@ -74,6 +74,7 @@ struct FieldNetworkOptions {
   int64_t order = 3;       ///< k: tuples are all of [n]^k; 2 or 3
   int64_t min_layers = 5;  ///< 1 or more
   uint64_t seed = 1;       ///< determines the weights
+  bool products = false;   ///< layers of PPGN instead, for order 2
 };
 
 /// The output of a network for a graph. Graphs that the network cannot distinguish have equal ones.
@@ -98,17 +99,28 @@ struct Fingerprint {
 /// One channel is enough, because an entry of 61 random bits identifies everything that is known
 /// about its tuple. A bias is not needed, because equality is an input.
 ///
-/// Sources: Maron et al., arXiv 1905.11136 (networks of such layers are as strong as k-WL).
+/// With `products` a layer is that of PPGN, on the n^2 pairs alone:
+///
+///     X <- mix(X + w m_1(X) m_2(X)),
+///
+/// where m_1 and m_2 are functions of the entries, multiplied as matrices. Entry (i, j) of the
+/// product is a sum over k of functions of (x_ik, x_kj), which is the folklore 2-WL test, as strong
+/// as 3-WL. A layer takes O(n^3) time.
+///
+/// Sources: Maron et al., arXiv 1905.11136 (networks of such layers are as strong as k-WL; PPGN is
+/// its "simple" model, section 6).
 class FieldNetwork {
  public:
   explicit FieldNetwork(const FieldNetworkOptions& options);
 
-  /// O(n^k log n) time per layer and O(n^k) memory. `between_layers`, if given, is called before
+  /// O(n^k log n) time per layer, or O(n^3) of PPGN, and O(n^k) memory. `between_layers`, if given, is called before
   /// every layer and may throw to stop.
   Fingerprint operator()(const io::SimpleGraph& graph,
                          const std::function<void()>& between_layers = {}) const;
 
  private:
+  FieldTensor next(const FieldTensor& x, int64_t layer) const;
+
   FieldNetworkOptions options_;
   FieldLayer layer_, readout_;
 };

@@ -1,0 +1,151 @@
+#include "equivariant/expressivity/simplicial_refinement.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "equivariant/expressivity/colour_refinement.h"
+#include "equivariant/expressivity/palette.h"
+
+namespace nsimplex::equivariant {
+namespace {
+
+constexpr int64_t kMostOrder = 3;
+
+// The colours of a tuple of neighbours, and the relations among its nodes.
+using TupleColour = std::array<uint64_t, 2>;
+
+struct Masked {
+  std::vector<PairRelation> relation;            // [n, n]
+  std::vector<std::vector<int32_t>> neighbours;  // of every node, in ascending order
+  std::vector<int32_t> colours;                  // [n]
+
+  int64_t nodes() const { return std::ssize(colours); }
+  PairRelation between(int32_t i, int32_t j) const { return relation[i * nodes() + j]; }
+};
+
+std::vector<int64_t> degrees_of(const io::SimpleGraph& graph) {
+  std::vector<int64_t> degrees(graph.nodes, 0);
+  for (const int64_t node : graph.edges) ++degrees[node];
+  return degrees;
+}
+
+Masked begin(const io::SimpleGraph& graph) {
+  Masked masked{pair_relations(graph), {}, {}};
+  const int64_t n = graph.nodes;
+  for (int64_t i = 0; i < n; ++i) {
+    std::vector<int32_t>& own = masked.neighbours.emplace_back();
+    for (int64_t j = 0; j < n; ++j) {
+      if (masked.relation[i * n + j] == PairRelation::neighbours) {
+        own.push_back(static_cast<int32_t>(j));
+      }
+    }
+    masked.colours.push_back(static_cast<int32_t>(own.size()));
+  }
+  return masked;
+}
+
+// Collects the kinds of the tuples to which a node attends.
+class TupleVisit {
+ public:
+  TupleVisit(const Masked& graph, const SimplicialRefinement& options,
+             std::vector<TupleColour>& found)
+      : graph_(graph), options_(options), found_(found) {}
+
+  void visit(int64_t node) {
+    neighbours_ = &graph_.neighbours[node];
+    extend(0, 0);
+  }
+
+ private:
+  // Adds all tuples that begin with the first `count` nodes of tuple_.
+  void extend(int64_t count, uint64_t pattern) {
+    if (count == options_.order) return add(pattern);
+    for (const int32_t node : *neighbours_) {
+      uint64_t own = pattern;
+      bool admitted = true;
+      for (int64_t m = 0; m < count && options_.mask != SimplicialMask::neighbours; ++m) {
+        const PairRelation relation = graph_.between(tuple_[m], node);
+        admitted &= relation == PairRelation::neighbours;
+        own = own * kPairRelations + static_cast<uint64_t>(relation);
+      }
+      if (options_.mask == SimplicialMask::cliques && !admitted) continue;
+      tuple_[count] = node;
+      extend(count + 1, own);
+    }
+  }
+
+  // All patterns of cliques are equal.
+  void add(uint64_t pattern) {
+    std::array<int32_t, kMostOrder> colours{};
+    for (int64_t m = 0; m < options_.order; ++m) colours[m] = graph_.colours[tuple_[m]];
+    found_.push_back(
+        {join(static_cast<int32_t>(pattern), colours[0]), join(colours[1], colours[2])});
+  }
+
+  const Masked& graph_;
+  const SimplicialRefinement& options_;
+  std::vector<TupleColour>& found_;
+  const std::vector<int32_t>* neighbours_ = nullptr;
+  std::array<int32_t, kMostOrder> tuple_{};
+};
+
+// The old colour, and how often each kind of tuple occurs.
+Signature signature_of(int32_t colour, std::vector<TupleColour>& found, SimplicialReduce reduce) {
+  std::sort(found.begin(), found.end());
+  Signature signature{static_cast<uint64_t>(colour)};
+  uint64_t factor = 0;
+  for (size_t first = 0, next = 0; first < found.size(); first = next) {
+    while (next < found.size() && found[next] == found[first]) ++next;
+    const uint64_t count = next - first;
+    signature.insert(signature.end(), {found[first][0], found[first][1], count});
+    factor = std::gcd(factor, count);
+  }
+  if (reduce == SimplicialReduce::softmax) {
+    for (size_t at = 3; at < signature.size(); at += 3) signature[at] /= factor;
+  }
+  return signature;
+}
+
+}  // namespace
+
+double tuples_of_neighbours(const io::SimpleGraph& graph, int64_t order) {
+  double tuples = 0;
+  for (const int64_t degree : degrees_of(graph)) {
+    tuples += std::pow(static_cast<double>(degree), static_cast<double>(order));
+  }
+  return tuples;
+}
+
+std::vector<int64_t> refine_simplicial_colours(std::span<const io::SimpleGraph> graphs,
+                                               const SimplicialRefinement& options,
+                                               const std::function<void()>& between_nodes) {
+  std::vector<Masked> masked;
+  for (const io::SimpleGraph& graph : graphs) masked.push_back(begin(graph));
+  std::vector<TupleColour> found;
+  // The colours of all graphs are counted together. Colours are only ever divided, so the first
+  // round without a new one is the last.
+  for (size_t count = 0;;) {
+    Palette palette;
+    for (Masked& graph : masked) {
+      TupleVisit visitor(graph, options, found);
+      std::vector<int32_t> colours;
+      for (int64_t node = 0; node < graph.nodes(); ++node) {
+        if (between_nodes) between_nodes();
+        found.clear();
+        visitor.visit(node);
+        colours.push_back(palette.colour(signature_of(graph.colours[node], found, options.reduce)));
+      }
+      graph.colours = std::move(colours);
+    }
+    if (palette.size() == count) break;
+    count = palette.size();
+  }
+  std::vector<std::vector<int32_t>> colours;
+  for (Masked& graph : masked) colours.push_back(std::move(graph.colours));
+  return number_kinds(colours);
+}
+
+}  // namespace nsimplex::equivariant
