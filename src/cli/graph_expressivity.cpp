@@ -14,6 +14,7 @@
 #include "equivariant/classes/equivariant_classes.h"
 #include "equivariant/expressivity/colour_refinement.h"
 #include "equivariant/expressivity/field_network.h"
+#include "equivariant/expressivity/simplicial_refinement.h"
 #include "support/error.h"
 #include "support/parallel.h"
 #include "support/stopwatch.h"
@@ -21,19 +22,25 @@
 namespace nsimplex::cli {
 namespace {
 
+constexpr char kLinear[] = "linear", kPpgn[] = "ppgn", kSimplicial[] = "simplicial";
+
 struct ExpressivityOptions : CommonOptions {
   std::vector<std::string> files;
   int64_t order = 3, layers = 5, control = 0;
   bool exact = false;
-  std::string pairs = "auto", form = "linear";
+  std::string pairs = "auto", form = "linear", mask = "cliques", reduce = "softmax";
 
-  bool attention() const { return form != "linear"; }
+  bool simplicial() const { return form == kSimplicial; }
+  bool attention() const { return form != kLinear && form != kPpgn && !simplicial(); }
+  bool refines() const { return exact || simplicial(); }
 };
 
 // A network holds a few tensors of nodes^3 numbers of 8 bytes per thread: 1 GiB each at this size.
 constexpr int64_t kMostNodes = 512;
 // Largest number of rows for attention: softmax visits all pairs of rows, kernels keep look-ups.
 constexpr int64_t kMostSoftmaxRows = 8000, kMostKernelRows = 50'000;
+// Tuples of neighbours that a round of refinement visits in a graph, 16 bytes each for one node.
+constexpr double kMostTuples = 1 << 24;
 
 int64_t most_nodes(const ExpressivityOptions& options) {
   if (!options.attention()) return kMostNodes;
@@ -72,6 +79,13 @@ GraphSet read(const std::string& path, const ExpressivityOptions& options) {
       throw InputError(fmt::format("{}: expected graphs of {} nodes at most, got {} in graph {}",
                                    path, most_nodes(options), nodes, g));
     }
+    if (!options.simplicial()) continue;
+    const double tuples = equivariant::tuples_of_neighbours(set.graphs[g], options.order);
+    if (tuples > kMostTuples) {
+      throw InputError(fmt::format(
+          "{}: expected graphs with {:.0f} tuples of neighbours at most, got {:.0f} in graph {}",
+          path, kMostTuples, tuples, g));
+    }
   }
   if (!consecutive) set.group_size = count;
   return set;
@@ -85,12 +99,24 @@ struct Kinds {
 
 using Progress = std::function<void(int64_t)>;  // gets the number of finished graphs
 
-Kinds kinds_by_refinement(const GraphSet& set, int64_t order, const Progress& progress) {
+std::vector<int64_t> refine(std::span<const io::SimpleGraph> graphs,
+                            const ExpressivityOptions& options) {
+  if (options.exact) return equivariant::refine_colours(graphs, options.order, interrupt::check);
+  return equivariant::refine_simplicial_colours(
+      graphs,
+      {.order = options.order,
+       .mask = parse_name<equivariant::SimplicialMask>("--mask", options.mask),
+       .reduce = parse_name<equivariant::SimplicialReduce>("--reduce", options.reduce)},
+      interrupt::check);
+}
+
+Kinds kinds_by_refinement(const GraphSet& set, const ExpressivityOptions& options,
+                          const Progress& progress) {
   Kinds kinds{std::vector<int64_t>(set.graphs.size())};
   std::mutex mutex;
   int64_t done = 0;
   parallel_tasks(set.groups(), [&](int64_t group, int) {
-    const auto own = equivariant::refine_colours(set.group(group), order, interrupt::check);
+    const auto own = refine(set.group(group), options);
     std::copy(own.begin(), own.end(), kinds.numbers.begin() + group * set.group_size);
     const std::lock_guard lock(mutex);
     progress(done += set.group_size);
@@ -100,8 +126,10 @@ Kinds kinds_by_refinement(const GraphSet& set, int64_t order, const Progress& pr
 
 Kinds kinds_by_network(const GraphSet& set, const ExpressivityOptions& options,
                        const Progress& progress) {
-  const equivariant::FieldNetwork network(
-      {.order = options.order, .min_layers = options.layers, .seed = options.seed});
+  const equivariant::FieldNetwork network({.order = options.order,
+                                           .min_layers = options.layers,
+                                           .seed = options.seed,
+                                           .products = options.form == kPpgn});
   std::vector<equivariant::Fingerprint> fingerprints(set.graphs.size());
   std::mutex mutex;
   int64_t done = 0;
@@ -159,8 +187,8 @@ PairsTold compare(const GraphSet& set, const ExpressivityOptions& options) {
   ProgressBar bar(set.name, std::ssize(set.graphs), options.json);
   const Progress progress = [&](int64_t done) { bar.update(done); };
   if (options.attention()) return compare_by_attention(set, options, progress);
-  const Kinds kinds = options.exact ? kinds_by_refinement(set, options.order, progress)
-                                    : kinds_by_network(set, options, progress);
+  const Kinds kinds = options.refines() ? kinds_by_refinement(set, options, progress)
+                                        : kinds_by_network(set, options, progress);
   return count_pairs(set, kinds.layers,
                      [&](int64_t i, int64_t j) { return kinds.numbers[i] != kinds.numbers[j]; });
 }
@@ -177,12 +205,21 @@ std::vector<GraphSet> sets_of(const ExpressivityOptions& options) {
 
 int run_expressivity(const ExpressivityOptions& options) {
   // CLI11's excludes() would count a default in config.toml as given.
-  if (options.exact && options.form != "linear") {
+  if (options.exact && options.form != kLinear) {
     throw InputError("--exact: expected no --form with it, got " + options.form);
   }
   if (options.exact && options.control > 0) {
     throw InputError(
         "--exact: expected no --control with it, since 1-WL distinguishes those pairs by design");
+  }
+  if (options.order == 1 && !options.simplicial()) {
+    throw InputError(fmt::format("--order: expected 2 or 3 with --form {}, got 1", options.form));
+  }
+  if (options.form == kPpgn && options.order != 2) {
+    throw InputError(fmt::format("--order: expected 2 with --form ppgn, got {}", options.order));
+  }
+  if (!options.simplicial() && (options.mask != "cliques" || options.reduce != "softmax")) {
+    throw InputError("--mask, --reduce: expected --form simplicial with them, got " + options.form);
   }
   const std::vector<GraphSet> sets = sets_of(options);
   RunLog log(options);
@@ -198,15 +235,20 @@ int run_expressivity(const ExpressivityOptions& options) {
       break;
     }
     const double seconds = watch.seconds();
-    log.write("expressivity", {{"file", set.name},
-                               {"pairs", outcome.pairs},
-                               {"distinguished", outcome.distinguished},
-                               {"order", options.order},
-                               {"form", options.exact ? Json() : Json(options.form)},
-                               {"layers", options.exact ? Json() : Json(outcome.layers)},
-                               {"seconds", seconds}});
+    Json line{{"file", set.name},
+              {"pairs", outcome.pairs},
+              {"distinguished", outcome.distinguished},
+              {"order", options.order},
+              {"form", options.exact ? Json() : Json(options.form)},
+              {"layers", options.refines() ? Json() : Json(outcome.layers)},
+              {"seconds", seconds}};
+    if (options.simplicial()) {
+      line["mask"] = options.mask;
+      line["reduce"] = options.reduce;
+    }
+    log.write("expressivity", line);
     table.add({set.name, fmt::format("{}", outcome.pairs), fmt::format("{}", outcome.distinguished),
-               options.exact ? "" : fmt::format("{}", outcome.layers),
+               options.refines() ? "" : fmt::format("{}", outcome.layers),
                fmt::format("{:.1f}", seconds)});
   }
   if (!options.json) print(table.text());
@@ -225,15 +267,17 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
        .summary = "Count the pairs of graphs that equivariant layers of an order distinguish",
        .examples = "nsimplex graph expressivity brec/basic.npy brec/str.npy --order 3\n"
                    "nsimplex graph expressivity sr251256.g6 --order 3 --exact --json\n"
-                   "nsimplex graph expressivity --order 2 --control 100"},
+                   "nsimplex graph expressivity --order 2 --control 100\n"
+                   "nsimplex graph expressivity brec/*.npy --form simplicial --order 3"},
       options, run_expressivity);
   command
       .add_option("FILE", options->files, "Graphs in graph6: one per line, or strings in an npy")
       ->type_name("");
   command
       .add_option("--order", options->order,
-                  "Order of the layers: 2 (all pairs of nodes) or 3 (all triples)")
-      ->check(CLI::Range(2, 3))
+                  "Order of the layers: 2 (all pairs of nodes) or 3 (all triples); N, 1 to 3, of "
+                  "form simplicial")
+      ->check(CLI::Range(1, 3))
       ->capture_default_str();
   command
       .add_option("--layers", options->layers,
@@ -244,8 +288,21 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
   command
       .add_option("--form", options->form,
                   "Form: linear (layers in exact integers, until nothing changes), softmax or "
-                  "kernel (transformers in double with exactly --layers layers)")
-      ->check(CLI::IsMember({"linear", "softmax", "kernel"}))
+                  "kernel (transformers in double with exactly --layers layers), ppgn (products of "
+                  "matrices of pairs, in exact integers), simplicial (N-simplicial attention "
+                  "between neighbours, by colour refinement)")
+      ->check(CLI::IsMember({kLinear, "softmax", "kernel", kPpgn, kSimplicial}))
+      ->capture_default_str();
+  command
+      .add_option("--mask", options->mask,
+                  "Tuples that a node attends to in form simplicial: cliques, neighbours (any of "
+                  "its neighbours), patterns (with a head per pattern of neighbours in the tuple)")
+      ->check(CLI::IsMember(names_of<equivariant::SimplicialMask>()))
+      ->capture_default_str();
+  command
+      .add_option("--reduce", options->reduce,
+                  "What form simplicial does with them: softmax (a mean) or sum")
+      ->check(CLI::IsMember(names_of<equivariant::SimplicialReduce>()))
       ->capture_default_str();
   command.add_flag("--exact", options->exact,
                    "Use colour refinement instead of layers: 1-WL for order 2, 3-WL for order 3");

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cli/process.h"
@@ -72,6 +73,34 @@ TEST(GraphExpressivity, AttentionIsBoundedByTheSameTests) {
   }
 }
 
+TEST(GraphExpressivity, ProductsOfPairsSeeWhatTriplesSee) {
+  const test::TemporaryFolder folder;
+  const std::string file = write_graphs(folder, {kTriangles, kHexagon, kPath});
+  const json line = result_of({file, "--form", "ppgn", "--order", "2"});
+  EXPECT_EQ(line["distinguished"], 3);
+  EXPECT_GE(line["layers"], 5);
+}
+
+TEST(GraphExpressivity, SimplicialAttentionSeesTriangles) {
+  const test::TemporaryFolder folder;
+  const std::string file = write_graphs(folder, {kTriangles, kHexagon, kPath});
+  const std::vector<std::string> shared{file, "--form", "simplicial"};
+  for (const auto& [order, mask, distinguished] : {std::tuple{"1", "cliques", 2},
+                                                   {"2", "cliques", 3},
+                                                   {"3", "cliques", 2},
+                                                   {"3", "neighbours", 2},
+                                                   {"3", "patterns", 3}}) {
+    std::vector<std::string> arguments = shared;
+    arguments.insert(arguments.end(), {"--order", order, "--mask", mask});
+    const json line = result_of(arguments);
+    EXPECT_EQ(line["distinguished"], distinguished) << order << mask;
+    EXPECT_EQ(line["form"], "simplicial");
+    EXPECT_EQ(line["mask"], mask);
+    EXPECT_EQ(line["reduce"], "softmax");
+    EXPECT_TRUE(line["layers"].is_null());
+  }
+}
+
 TEST(GraphExpressivity, ConsecutivePairs) {
   const test::TemporaryFolder folder;
   const std::string file = write_graphs(folder, {kTriangles, kHexagon, kPath, kPath});
@@ -90,6 +119,18 @@ TEST(GraphExpressivity, AllControlPairsAreToldApart) {
 
 TEST(GraphExpressivity, LayersAreCounted) {
   EXPECT_EQ(result_of({"--control", "3", "--layers", "9"})["layers"], 9);
+}
+
+// One of 259 nodes is a neighbour of all others: 258^3 + 258 tuples.
+std::string star() {
+  std::string bits;
+  for (int64_t j = 1; j < 259; ++j) bits += "1" + std::string(j - 1, '0');
+  bits.resize((bits.size() + 5) / 6 * 6, '0');
+  std::string code = "~?CB";  // 259 = 4 * 64 + 3, 63 above each
+  for (size_t at = 0; at < bits.size(); at += 6) {
+    code += static_cast<char>(63 + std::stoi(bits.substr(at, 6), nullptr, 2));
+  }
+  return code;
 }
 
 TEST(GraphExpressivity, FilesThatCannotBeCompared) {
@@ -113,6 +154,11 @@ TEST(GraphExpressivity, FilesThatCannotBeCompared) {
   EXPECT_THAT(error({kPath, large}, {}), HasSubstr("512 nodes at most, got 600 in graph 1"));
   EXPECT_THAT(error({kPath, large}, {"--form", "softmax"}), HasSubstr("20 nodes at most"));
   EXPECT_THAT(error({kPath, kPath}, {"--form", "softmax", "--exact"}), HasSubstr("--exact"));
+  EXPECT_THAT(error({kPath, kPath}, {"--order", "1"}), HasSubstr("expected 2 or 3 with --form"));
+  EXPECT_THAT(error({kPath, kPath}, {"--form", "ppgn"}), HasSubstr("expected 2 with --form ppgn"));
+  EXPECT_THAT(error({kPath, kPath}, {"--mask", "patterns"}), HasSubstr("--form simplicial"));
+  EXPECT_THAT(error({kPath, star()}, {"--form", "simplicial"}),
+              HasSubstr("16777216 tuples of neighbours at most, got 17173770 in graph 1"));
 }
 
 TEST(GraphExpressivity, InterruptedKeepsTheFilesThatAreWhole) {
