@@ -10,8 +10,8 @@
 
 namespace nsimplex::causal {
 
-Neighbours effects_of(const Matrix& graph) {
-  Neighbours effects(static_cast<size_t>(graph.rows()));
+AdjacencyLists effects_of(const Matrix& graph) {
+  AdjacencyLists effects(static_cast<size_t>(graph.rows()));
   for (Eigen::Index cause = 0; cause < graph.rows(); ++cause) {
     for (Eigen::Index effect = 0; effect < graph.cols(); ++effect) {
       if (graph(cause, effect) != 0.0) effects[static_cast<size_t>(cause)].push_back(effect);
@@ -20,8 +20,8 @@ Neighbours effects_of(const Matrix& graph) {
   return effects;
 }
 
-Neighbours causes_of(const Matrix& graph) {
-  Neighbours causes(static_cast<size_t>(graph.cols()));
+AdjacencyLists causes_of(const Matrix& graph) {
+  AdjacencyLists causes(static_cast<size_t>(graph.cols()));
   for (Eigen::Index cause = 0; cause < graph.rows(); ++cause) {
     for (Eigen::Index effect = 0; effect < graph.cols(); ++effect) {
       if (graph(cause, effect) != 0.0) causes[static_cast<size_t>(effect)].push_back(cause);
@@ -31,7 +31,7 @@ Neighbours causes_of(const Matrix& graph) {
 }
 
 std::optional<std::vector<int64_t>> causal_order(const Matrix& graph) {
-  const Neighbours effects = effects_of(graph);
+  const AdjacencyLists effects = effects_of(graph);
   std::vector<int64_t> waits_for(effects.size(), 0), order;
   for (const std::vector<int64_t>& each : effects) {
     for (const int64_t effect : each) ++waits_for[static_cast<size_t>(effect)];

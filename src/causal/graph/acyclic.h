@@ -12,13 +12,13 @@
 namespace nsimplex::causal {
 
 /// The neighbours of every node, as lists.
-using Neighbours = std::vector<std::vector<int64_t>>;
+using AdjacencyLists = std::vector<std::vector<int64_t>>;
 
 /// The effects of every node: i -> j if A_ij is not 0. Ascending numbers.
-Neighbours effects_of(const Matrix& graph);
+AdjacencyLists effects_of(const Matrix& graph);
 
 /// The causes of every node.
-Neighbours causes_of(const Matrix& graph);
+AdjacencyLists causes_of(const Matrix& graph);
 
 /// The nodes with every cause before its effects; of several such orders, the one with the least
 /// numbers first. Nothing if there is a cycle. O(M^2).

@@ -158,7 +158,7 @@ class AdjustmentCheck {
     if (walk.kind == kDown) down(kDown);
   }
 
-  const Neighbours causes_, effects_;
+  const AdjacencyLists causes_, effects_;
   std::vector<char> adjusted_;
   std::vector<std::array<bool, kKinds>> seen_;
   std::vector<Walk> open_;
@@ -169,7 +169,7 @@ class AdjustmentCheck {
 
 std::optional<int64_t> intervention_distance(const Matrix& graph, const Matrix& truth) {
   if (!causal_order(graph) || !causal_order(truth)) return std::nullopt;
-  const Neighbours adjustments = causes_of(graph);
+  const AdjacencyLists adjustments = causes_of(graph);
   AdjustmentCheck check(truth);
   int64_t distance = 0;
   for (size_t node = 0; node < adjustments.size(); ++node) {
@@ -233,7 +233,7 @@ Vector column_r2(TableView table) {
 }
 
 double sortability(const Vector& numbers, const Matrix& graph) {
-  const Neighbours effects = effects_of(graph);
+  const AdjacencyLists effects = effects_of(graph);
   const size_t nodes = effects.size();
   NodeSets reached(nodes);  // by paths of k edges
   for (size_t node = 0; node < nodes; ++node) {
