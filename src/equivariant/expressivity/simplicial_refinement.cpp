@@ -62,7 +62,8 @@ class TupleVisit {
  private:
   // Adds all tuples that begin with the first `count` nodes of tuple_.
   void extend(int64_t count, uint64_t pattern) {
-    if (count == options_.order) return add(pattern);
+    // The limit tells the compiler where the recursion ends.
+    if (count == std::min(options_.order, kMostOrder)) return add(pattern);
     for (const int32_t node : *neighbours_) {
       uint64_t own = pattern;
       bool admitted = true;
