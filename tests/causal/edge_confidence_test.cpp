@@ -12,7 +12,7 @@ namespace {
 
 using at::Tensor;
 
-CausalSimulation made() {
+CausalSimulation six_columns() {
   return simulate_causal({.nodes = 6, .degree = 1, .observations = 300, .seed = 4});
 }
 
@@ -26,7 +26,7 @@ Tensor rows_of(int64_t number, Resampling resampling, uint64_t seed) {
 }
 
 TEST(EdgeConfidence, IsTheShareOfTheSamples) {
-  const CausalSimulation simulated = made();
+  const CausalSimulation simulated = six_columns();
   for (const Resampling resampling : {Resampling::halves, Resampling::bootstrap}) {
     const EdgeConfidence found =
         edge_confidence(simulated.table, {.seed = 2}, {.replicates = 6, .resampling = resampling});
@@ -48,7 +48,7 @@ TEST(EdgeConfidence, IsTheShareOfTheSamples) {
 }
 
 TEST(EdgeConfidence, IntervalsAreThoseOfRegressions) {
-  const CausalSimulation simulated = made();
+  const CausalSimulation simulated = six_columns();
   const EdgeConfidence found =
       edge_confidence(simulated.table, {}, {.replicates = 5, .level = 0.5});
   const Tensor edges = (found.adjacency != 0).nonzero();
@@ -72,7 +72,7 @@ TEST(EdgeConfidence, IntervalsAreThoseOfRegressions) {
 }
 
 TEST(EdgeConfidence, DoesNotDependOnThreads) {
-  const CausalSimulation simulated = made();
+  const CausalSimulation simulated = six_columns();
   const int before = at::get_num_threads();
   const auto with = [&](int threads) {
     at::set_num_threads(threads);
@@ -88,7 +88,7 @@ TEST(EdgeConfidence, DoesNotDependOnThreads) {
 TEST(EdgeConfidence, ColumnsThatAreConstantInASampleHaveNoEdges) {
   Tensor rare = at::zeros({300, 1}, at::kDouble);
   rare[7][0] = 1.0;
-  const Tensor table = at::cat({rare, made().table}, 1);
+  const Tensor table = at::cat({rare, six_columns().table}, 1);
   CausalFitOptions options;
   options.constraints.tiers = {1, 0, 0, 0, 0, 0, 0};
   options.constraints.required = {{1, 2}};
@@ -99,7 +99,7 @@ TEST(EdgeConfidence, ColumnsThatAreConstantInASampleHaveNoEdges) {
 }
 
 TEST(EdgeConfidence, GroupsTargetsAndKindsGoWithTheirRows) {
-  const CausalSimulation simulated = made();
+  const CausalSimulation simulated = six_columns();
   CausalFitOptions options;
   for (int64_t row = 0; row < 300; ++row) {
     options.groups.push_back(100 * (row % 3) - 50);
@@ -129,7 +129,7 @@ TEST(EdgeConfidence, GroupsTargetsAndKindsGoWithTheirRows) {
 }
 
 TEST(EdgeConfidence, GapsMayStay) {
-  Tensor table = made().table;
+  Tensor table = six_columns().table;
   table.narrow(0, 3, 20).select(1, 1).fill_(std::numeric_limits<double>::quiet_NaN());
   const EdgeConfidence found =
       edge_confidence(table, {.missing = MissingValues::likelihood}, {.replicates = 4});
@@ -141,14 +141,14 @@ TEST(EdgeConfidence, TellsItsProgressAndMayBeStopped) {
   std::vector<int64_t> told;
   EdgeConfidenceOptions options{.replicates = 5};
   options.progress = [&](int64_t done) { told.push_back(done); };
-  edge_confidence(made().table, {}, options);
+  edge_confidence(six_columns().table, {}, options);
   EXPECT_EQ(told, (std::vector<int64_t>{1, 2, 3, 4, 5}));
   options.progress = [](int64_t) { throw std::runtime_error("enough"); };
-  EXPECT_THROW(edge_confidence(made().table, {}, options), std::runtime_error);
+  EXPECT_THROW(edge_confidence(six_columns().table, {}, options), std::runtime_error);
 }
 
 TEST(EdgeConfidence, StableEdgesAndTheirBound) {
-  const CausalSimulation simulated = made();
+  const CausalSimulation simulated = six_columns();
   const EdgeConfidence found = edge_confidence(simulated.table, {}, {.replicates = 40});
   EXPECT_EQ(causal_metrics(found.stable(), simulated.weights).shd, 0);
   EXPECT_NEAR(found.expected_false(0.75), found.edges * found.edges / (0.5 * 30), 1e-12);
@@ -156,7 +156,7 @@ TEST(EdgeConfidence, StableEdgesAndTheirBound) {
 }
 
 TEST(EdgeConfidence, NamesWhatCannotBe) {
-  const Tensor table = made().table;
+  const Tensor table = six_columns().table;
   const auto error_of = [&](const Tensor& given, const EdgeConfidenceOptions& options) {
     try {
       edge_confidence(given, {}, options);
