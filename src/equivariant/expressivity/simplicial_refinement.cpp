@@ -56,32 +56,35 @@ class TupleVisit {
 
   void visit(int64_t node) {
     neighbours_ = &graph_.neighbours[node];
-    extend(0, 0);
+    extend(0);
   }
 
  private:
-  // Adds all tuples that begin with the first `count` nodes of tuple_.
-  void extend(int64_t count, uint64_t pattern) {
-    // The limit tells the compiler where the recursion ends.
-    if (count == std::min(options_.order, kMostOrder)) return add(pattern);
+  // Adds all tuples that begin with the nodes of tuple_.
+  void extend(uint64_t pattern) {
+    if (std::ssize(tuple_) == options_.order) return add(pattern);
     for (const int32_t node : *neighbours_) {
       uint64_t own = pattern;
       bool admitted = true;
-      for (int64_t m = 0; m < count && options_.mask != SimplicialMask::neighbours; ++m) {
-        const PairRelation relation = graph_.between(tuple_[m], node);
-        admitted &= relation == PairRelation::neighbours;
-        own = own * kPairRelations + static_cast<uint64_t>(relation);
+      if (options_.mask != SimplicialMask::neighbours) {
+        for (const int32_t other : tuple_) {
+          const PairRelation relation = graph_.between(other, node);
+          admitted &= relation == PairRelation::neighbours;
+          own = own * kPairRelations + static_cast<uint64_t>(relation);
+        }
       }
       if (options_.mask == SimplicialMask::cliques && !admitted) continue;
-      tuple_[count] = node;
-      extend(count + 1, own);
+      tuple_.push_back(node);
+      extend(own);
+      tuple_.pop_back();
     }
   }
 
   // All patterns of cliques are equal.
   void add(uint64_t pattern) {
     std::array<int32_t, kMostOrder> colours{};
-    for (int64_t m = 0; m < options_.order; ++m) colours[m] = graph_.colours[tuple_[m]];
+    std::transform(tuple_.begin(), tuple_.end(), colours.begin(),
+                   [this](int32_t node) { return graph_.colours[node]; });
     found_.push_back(
         {join(static_cast<int32_t>(pattern), colours[0]), join(colours[1], colours[2])});
   }
@@ -90,7 +93,7 @@ class TupleVisit {
   const SimplicialRefinement& options_;
   std::vector<TupleColour>& found_;
   const std::vector<int32_t>* neighbours_ = nullptr;
-  std::array<int32_t, kMostOrder> tuple_{};
+  std::vector<int32_t> tuple_;
 };
 
 // The old colour, and how often each kind of tuple occurs.
