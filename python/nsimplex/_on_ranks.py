@@ -7,13 +7,13 @@ import argparse
 import ctypes
 import datetime
 import os
-import secrets
 import sys
 from typing import NoReturn
 
 import torch
 import torch.distributed as dist
 
+from ._joining import agree_on_name
 from ._library import PREFIX
 
 _DEFAULT_TIMEOUT = 600.0
@@ -77,17 +77,22 @@ def join_programs() -> bool:
 
 def _join(seconds: float) -> str:
     """Joins the other ranks and returns the name of the group of all."""
-    from torch.distributed.distributed_c10d import _get_default_group  # not in every build of torch
+    from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
+    from torch.distributed.distributed_c10d import _get_default_group
 
     backend = "gloo"
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group(backend, timeout=datetime.timedelta(seconds=seconds))
-    if dist.get_world_size() > 1:
-        name = [secrets.token_hex(8)]
-        dist.broadcast_object_list(name, device=torch.device("cpu"))
-        os.environ[_PROGRAMS] = f"nsimplex/{name[0]} {seconds}"
+    timeout = datetime.timedelta(seconds=seconds)
+    store, rank, ranks = next(dist.rendezvous("env://", timeout=timeout))
+    name = agree_on_name(store, rank, ranks, seconds)
+    group_store = PrefixStore(f"nsimplex/{name}/command", store)
+    dist.init_process_group(
+        backend, store=group_store, rank=rank, world_size=ranks, timeout=timeout
+    )
+    if ranks > 1:
+        os.environ[_PROGRAMS] = f"nsimplex/{name}/program {seconds}"
     return _get_default_group().group_name
 
 

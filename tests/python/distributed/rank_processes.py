@@ -11,8 +11,9 @@ import pytest
 import ranks as launcher
 
 
-def _on_rank(rank, ranks, port, folder, command, words):
+def _on_rank(rank, ranks, port, folder, command, words, pause):
     """One rank, as torchrun starts it: the store is another process's."""
+    time.sleep(pause)
     os.environ.update(
         RANK=str(rank),
         WORLD_SIZE=str(ranks),
@@ -32,15 +33,21 @@ def _on_rank(rank, ranks, port, folder, command, words):
     os._exit(run_command(command, words))
 
 
+def new_store():
+    """The store that an agent of torchrun has."""
+    import torch.distributed as dist
+
+    return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+
 class Ranks:
-    """Ranks of one training that run side by side."""
+    """Ranks of one training that run side by side. Rank 0 may start ``pause`` seconds late, and the
+    store may be one that earlier ranks have used, as after a restart of torchrun."""
 
-    def __init__(self, count, folder, words, command="lm"):
-        import torch.distributed as dist
-
+    def __init__(self, count, folder, words, command="lm", store=None, pause=0):
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self._store = store or new_store()
         launcher.start_server()
         self.processes = [
             launcher.context.Process(
@@ -52,6 +59,7 @@ class Ranks:
                     str(folder),
                     command,
                     [str(word) for word in words],
+                    0 if rank else pause,
                 ),
                 daemon=True,
             )

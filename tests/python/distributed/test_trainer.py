@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 import pytest
-from rank_processes import Ranks, finish, ranks_of, torchrun, wait_for_lines
+from rank_processes import Ranks, finish, new_store, ranks_of, torchrun, wait_for_lines
 
 TINY = (
     "--layers 2 --every 2 --dim 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
@@ -187,6 +187,14 @@ def test_torchrun_trains(text, tmp_path, subprocess_env):
     assert finished.returncode == 0, finished.stderr
     shown = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
     assert [line["step"] for line in shown] == [1, 2, 3, 4, 5, 6]
+
+
+def test_ranks_join_on_the_store_of_ranks_that_are_gone(text, tmp_path):
+    store = new_store()
+    for number, pause in enumerate((0, 2)):
+        words = command(text, tmp_path / f"run{number}", ["--batch", "6", "--steps", "2"])
+        with Ranks(3, tmp_path / "streams", words, store=store, pause=pause) as ranks:
+            assert ranks.codes() == [0, 0, 0], ranks.errors()
 
 
 @pytest.mark.slow
