@@ -11,7 +11,7 @@ dist = pytest.importorskip("torch.distributed")
 if not dist.is_available():
     pytest.skip("this torch has no distributed package", allow_module_level=True)
 
-from nsimplex._joining import agree_on_name  # noqa: E402
+from nsimplex._joining import agree_on_name
 
 
 def names_on(store, ranks, pauses=(), absent=(), seconds=20.0):
