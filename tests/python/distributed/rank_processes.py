@@ -89,6 +89,12 @@ class Ranks:
             lines += (self.folder / f"error{rank}").read_text().splitlines()
         return [line for line in lines if line.startswith("nsimplex: ")]
 
+    def error(self):
+        """The line about an error, which the ranks together say once."""
+        lines = self.errors()
+        assert len(lines) == 1, lines
+        return lines[0]
+
     def out(self, rank=0):
         return (self.folder / f"out{rank}").read_text()
 

@@ -53,9 +53,11 @@ def run(count, tmp_path, words):
     return finish(count, tmp_path, words, "causal")
 
 
-def errors(ranks):
-    """The errors of all ranks, without what rank 0 says of the files that it reads."""
-    return [line for line in ranks.errors() if ": read " not in line]
+def error(ranks):
+    """The one line about an error, without what rank 0 says of the files that it reads."""
+    lines = [line for line in ranks.errors() if ": read " not in line]
+    assert len(lines) == 1, lines
+    return lines[0]
 
 
 def results(out):
@@ -159,7 +161,7 @@ def test_a_killed_rank_ends_the_others_and_the_same_command_continues(
             ranks.processes[killed].kill()
             codes = ranks.codes()
             assert codes[killed] == -signal.SIGKILL and codes[1 - killed] == 1
-            (line,) = errors(ranks)
+            line = error(ranks)
             assert f"rank {killed} did not answer" in line
     run(2, tmp_path, words)
     assert_same_run(out, uninterrupted)
@@ -174,7 +176,7 @@ def test_a_rank_that_hangs_is_named(files, tmp_path):
         for rank in (0, 2):
             ranks.processes[rank].join(60)
             assert ranks.processes[rank].exitcode == 1
-        (line,) = errors(ranks)
+        line = error(ranks)
         assert "rank 1 did not answer for" in line
 
 
@@ -195,7 +197,7 @@ def test_what_ranks_refuse_is_said_once(files, tmp_path, more, message):
         more = []
     with Ranks(2, tmp_path / "streams", [*words, *more], "causal") as ranks:
         assert ranks.codes() == [2, 2], ranks.errors()
-        (line,) = errors(ranks)
+        line = error(ranks)
         assert message in line
     assert not (out / "metrics.jsonl").exists()
 
@@ -205,7 +207,7 @@ def test_a_folder_that_cannot_be_made_is_said_once(files, tmp_path):
     words = command("classify", files, tmp_path / "file" / "run")
     with Ranks(2, tmp_path / "streams", words, "causal") as ranks:
         assert ranks.codes()[0] == 2 and 0 not in ranks.codes()
-        (line,) = errors(ranks)
+        line = error(ranks)
         assert "--out" in line
 
 
@@ -217,7 +219,7 @@ def test_a_table_that_has_changed_is_refused(files, tmp_path):
     table.write_text(files[0].read_text().replace("1", "2"))
     with Ranks(2, tmp_path / "streams", words, "causal") as ranks:
         assert ranks.codes() == [2, 2]
-        (line,) = errors(ranks)
+        line = error(ranks)
         assert "own.csv has changed since" in line
 
 
@@ -225,7 +227,7 @@ def test_other_commands_run_in_one_process(files, tmp_path):
     words = ["predict", "nowhere", files[0]]
     with Ranks(2, tmp_path / "streams", words, "causal") as ranks:
         assert ranks.codes() == [2, 2]
-        (line,) = errors(ranks)
+        line = error(ranks)
         assert "nsimplex causal predict: expected one process, got 2 ranks" in line
 
 

@@ -94,7 +94,7 @@ def test_a_killed_rank_ends_the_others_and_the_same_command_continues(
             ranks.processes[killed].kill()
             codes = ranks.codes()
             assert codes[killed] == -signal.SIGKILL and codes[1 - killed] == 1
-            (line,) = ranks.errors()
+            line = ranks.error()
             assert f"rank {killed} did not answer" in line
     run(2, tmp_path, words)
     assert_same_run(out, uninterrupted)
@@ -114,7 +114,7 @@ def test_a_rank_that_hangs_is_named(files, tmp_path):
         os.kill(program, signal.SIGSTOP)
         ranks.processes[0].join(60)
         assert ranks.processes[0].exitcode == 1
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert "rank 1 did not answer for" in line
 
 
@@ -125,7 +125,7 @@ def test_a_program_that_is_killed_is_said_once(files, tmp_path):
         (program,) = programs_of(ranks.processes[1].pid)
         os.kill(program, signal.SIGKILL)
         assert ranks.codes() == [1, 1]
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert "the Python of graph train ended by signal 9" in line
 
 
@@ -148,7 +148,7 @@ def test_what_ranks_refuse_is_said_once(files, tmp_path, more, message):
         more = []
     with Ranks(2, tmp_path / "streams", [*words, *more], "graph") as ranks:
         assert ranks.codes() == [2, 2], ranks.errors()
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert message in line
     assert not (out / "model.safetensors").exists()
 
@@ -158,7 +158,7 @@ def test_a_folder_that_cannot_be_made_is_said_once(files, tmp_path):
     words = command(files, tmp_path / "file" / "run")
     with Ranks(2, tmp_path / "streams", words, "graph") as ranks:
         assert ranks.codes()[0] == 2 and 0 not in ranks.codes()
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert "--out" in line
 
 
@@ -166,7 +166,7 @@ def test_other_commands_run_in_one_process(files, tmp_path):
     words = ["predict", "nowhere", files[0]]
     with Ranks(2, tmp_path / "streams", words, "graph") as ranks:
         assert ranks.codes() == [2, 2]
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert "nsimplex graph predict: expected one process, got 2 ranks" in line
 
 

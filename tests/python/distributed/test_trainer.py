@@ -123,7 +123,7 @@ def test_a_killed_rank_ends_the_others_and_the_same_command_continues(
             ranks.processes[killed].kill()
             codes = ranks.codes()
             assert codes[killed] == -signal.SIGKILL and codes[1 - killed] == 1
-            (line,) = ranks.errors()
+            line = ranks.error()
             assert f"rank {killed} did not answer" in line
     finish(2, tmp_path, words)
     assert_same_run(out, uninterrupted)
@@ -139,7 +139,7 @@ def test_a_rank_that_hangs_is_named(text, tmp_path):
         for rank in (0, 2):
             ranks.processes[rank].join(60)
             assert ranks.processes[rank].exitcode == 1
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert "rank 1 did not answer for" in line
 
 
@@ -156,7 +156,7 @@ def test_what_ranks_refuse_is_said_once(text, tmp_path, more, message):
     out = tmp_path / "run"
     with Ranks(2, tmp_path / "streams", command(text, out, more)) as ranks:
         assert ranks.codes() == [2, 2]
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert message in line
     assert not (out / "checkpoint.safetensors").exists()
 
@@ -164,7 +164,7 @@ def test_what_ranks_refuse_is_said_once(text, tmp_path, more, message):
 def test_other_commands_run_in_one_process(text, tmp_path):
     with Ranks(2, tmp_path / "streams", ["eval", "nowhere", "--text", text]) as ranks:
         assert ranks.codes() == [2, 2]
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert "nsimplex lm eval: expected one process, got 2 ranks" in line
 
 
@@ -174,7 +174,7 @@ def test_the_folder_of_another_run_is_refused(text, tmp_path):
     before = (out / "checkpoint.safetensors").read_bytes()
     with Ranks(2, tmp_path / "streams", command(text, out, FEW_STEPS, "--clip", "0.5")) as ranks:
         assert ranks.codes() == [2, 2]
-        (line,) = ranks.errors()
+        line = ranks.error()
         assert "is not empty" in line
     assert (out / "checkpoint.safetensors").read_bytes() == before
 
