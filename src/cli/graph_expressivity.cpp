@@ -216,7 +216,7 @@ int run_expressivity(const ExpressivityOptions& options) {
     throw InputError(fmt::format("--order: expected 2 or 3 with --form {}, got 1", options.form));
   }
   if (options.form == kPpgn && options.order != 2) {
-    throw InputError(fmt::format("--order: expected 2 with --form ppgn, got {}", options.order));
+    throw InputError(fmt::format("--form ppgn: expected --order 2 with it, got {}", options.order));
   }
   if (!options.simplicial() && (options.mask != "cliques" || options.reduce != "softmax")) {
     throw InputError("--mask, --reduce: expected --form simplicial with them, got " + options.form);
