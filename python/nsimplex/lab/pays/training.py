@@ -140,7 +140,7 @@ class Training:
         batch: int,
     ) -> None:
         torch.manual_seed(seed)
-        self.task, self.batch = task, batch
+        self.task, self.steps, self.batch = task, steps, batch
         self.network = Network(task, spec, size.dim, size.heads, size.hidden)
         self._optimizer = torch.optim.AdamW(
             self.network.parameters(), rate, betas=(0.9, 0.98), weight_decay=0.01
@@ -166,18 +166,9 @@ class Training:
         self._optimizer.zero_grad()
 
 
-def train(
-    task: Task,
-    spec: ModelSpec,
-    size: Size,
-    rate: float,
-    seed: int,
-    steps: int,
-    batch: int,
-    held_out: dict[str, Batch],
-) -> dict[str, Any]:
-    """Trains one model; returns its scores, its curve and its times."""
-    training = Training(task, spec, size, rate, seed, steps, batch)
+def train(training: Training, held_out: dict[str, Batch]) -> dict[str, Any]:
+    """Takes all steps of a training; returns its scores, its curve and its times."""
+    task, steps = training.task, training.steps
     curve, seconds = [], 0.0
     level: tuple[int, float] | None = None
     every = max(1, steps // 10)
@@ -244,29 +235,27 @@ def _speeds(
                 )
     found = {_key(line): line for line in known}
     reference = ModelSpec.parse("2x1")
-    size = cost(task, reference, about["reference"], 4 * about["reference"])
-    lines = [
-        about | _named(spec, own) | dict(kind="speed", steps=None, rate=None, seed=None)
+    lines = {
+        spec: about | _named(spec, own) | dict(kind="speed", steps=None, rate=None, seed=None)
         for spec, own in plans
-    ]
-    new = [place for place, line in enumerate(lines) if _key(line) not in found]
-    others = [place for place in new if plans[place][0] != reference]
-    made = [(reference, size), *(plans[place] for place in others)]
+    }
+    new = {spec: line for spec, line in lines.items() if _key(line) not in found}
     if new:
-        runs = [Training(task, spec, own, 1e-4, 1, 1000, batch) for spec, own in made]
+        sizes = {reference: cost(task, reference, about["reference"], 4 * about["reference"])}
+        sizes |= {spec: own for spec, own in plans if spec in new and spec != reference}
+        runs = [Training(task, spec, own, 1e-4, 1, 1000, batch) for spec, own in sizes.items()]
         times = by_turns([run.step for run in runs])
-        relative = ratios(times)
-        for place, line in enumerate(lines):
-            if place in new:
-                at = 1 + others.index(place) if place in others else 0
-                line |= dict(
-                    step_seconds=round(statistics.median(times[at]), 6),
-                    reference_seconds=round(statistics.median(times[0]), 6),
-                    step_ratio=round(relative[at], 4),
-                    rounds=ROUNDS,
-                )
-                keep(line)
-    return [found.get(_key(line), line) for line in lines]
+        seconds = {spec: statistics.median(own) for spec, own in zip(sizes, times)}
+        relative = dict(zip(sizes, ratios(times)))
+        for spec, line in new.items():
+            line |= dict(
+                step_seconds=round(seconds[spec], 6),
+                reference_seconds=round(seconds[reference], 6),
+                step_ratio=round(relative[spec], 4),
+                rounds=ROUNDS,
+            )
+            keep(line)
+    return [found.get(_key(lines[spec]), lines[spec]) for spec, _ in plans]
 
 
 def _named(spec: ModelSpec, size: Size) -> dict[str, Any]:
@@ -347,7 +336,7 @@ def run_task(
                 return done[_key(line)]
             if settings.minutes and time.perf_counter() - started > 60 * settings.minutes:
                 return None
-            line |= train(task, spec, size, rate, seed, own_steps, batch, held_out)
+            line |= train(Training(task, spec, size, rate, seed, own_steps, batch), held_out)
             keep(line)
             say(
                 f"{task.name} {spec.name} rate {rate} seed {seed}: "
