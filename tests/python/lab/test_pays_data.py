@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from pays_batches import drawn
 
 from nsimplex.lab.pays import TASKS
 from nsimplex.lab.pays.__main__ import main
 from nsimplex.lab.pays.molecule_tasks import _molecules
 from nsimplex.lab.pays.smiles import read_smiles
-
-
-def drawn(name, count=8, seed=3, split="train"):
-    return TASKS[name].draw(count, torch.Generator().manual_seed(seed), split)
 
 
 def has(name):
