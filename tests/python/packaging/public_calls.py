@@ -6,6 +6,7 @@ import os
 import tempfile
 
 import torch
+from public_graph_calls import GRAPH_CALLS, derived_tuples, graph_data
 
 import nsimplex
 from nsimplex import analysis, causal, graph, text, viz
@@ -29,48 +30,6 @@ def public_functions() -> dict[str, object]:
             if callable(value) and not isinstance(value, type):
                 found[f"{prefix}.{name}"] = value
     return found
-
-
-class PygData:
-    """Has the attributes of PyTorch Geometric's Data, one path of three nodes and a single one."""
-
-    def __init__(self, **changed) -> None:
-        self.edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        self.x, self.edge_attr = torch.randn(4, 2), torch.ones(4, 3)
-        self.y, self.num_nodes, self.batch = torch.tensor([1.0]), 4, None
-        self.__dict__.update(changed)
-
-
-class DglGraph:
-    """Has the attributes of DGL's graphs."""
-
-    is_homogeneous = True
-
-    def __init__(self) -> None:
-        self.ndata = {"feat": torch.randn(4, 2), "label": torch.tensor([0, 1, 0, 1])}
-        self.edata = {"feat": torch.ones(4, 3)}
-
-    def num_nodes(self):
-        return 4
-
-    def edges(self):
-        return torch.tensor([0, 1, 1, 2]), torch.tensor([1, 0, 2, 1])
-
-    def batch_num_nodes(self):
-        return torch.tensor([3, 1])
-
-
-def _networkx():
-    import networkx
-
-    made = networkx.path_graph(3)
-    networkx.set_node_attributes(made, {0: "a", 1: "b", 2: "a"}, "kind")
-    networkx.set_edge_attributes(made, 1.5, "weight")
-    return made
-
-
-def _data() -> graph.GraphData:
-    return graph.from_pyg(PygData())
 
 
 def _attention() -> tuple[list, dict]:
@@ -137,16 +96,8 @@ def _separable() -> tuple[list, dict]:
     return [query, keys, values], options
 
 
-def _graph() -> graph.DerivedTuples:
-    return graph.edge_tuples(torch.tensor([[0, 1], [1, 2]]), 4, loops=True)
-
-
 def _view() -> viz.TupleView:
     return viz.view(torch.randn(1, 1, 3, 4), [torch.randn(1, 1, 3, 4)])
-
-
-def _pairs() -> graph.TupleBatch:
-    return graph.edge_tuples(torch.tensor([[0, 1], [1, 2], [0, 2]]), 4, symmetry="undirected").batch
 
 
 def _plan_options() -> dict:
@@ -154,7 +105,7 @@ def _plan_options() -> dict:
 
 
 def _equivariant_attention() -> tuple[list, dict]:
-    batch = _graph().batch
+    batch = derived_tuples().batch
     layer = nsimplex.nn.EquivariantAttention(2, 2, 3, 4)
     weights = nsimplex.EquivariantAttentionWeights(
         layer.query_weight,
@@ -201,7 +152,7 @@ def _loss() -> tuple[list, dict]:
 
 
 def _linear_sparse() -> tuple[list, dict]:
-    batch = _graph().batch
+    batch = derived_tuples().batch
     plan = nsimplex.equivariant_plan(batch, batch)
     weight, bias = (
         torch.randn(count, *more) for count, more in zip(plan.class_counts, ((3, 4), (4,)))
@@ -262,7 +213,7 @@ CALLS = {
         ),
     ),
     "nsimplex.equivariant_plan": lambda: (
-        [_graph().batch, _graph().batch],
+        [derived_tuples().batch, derived_tuples().batch],
         dict(classes="all", **_plan_options()),
     ),
     "nsimplex.equivariant_linear_sparse": _linear_sparse,
@@ -271,13 +222,13 @@ CALLS = {
         dict(keys="paper", global_classes=True),
     ),
     "nsimplex.equivariant_attention_plan": lambda: (
-        [_graph().batch, _graph().batch],
+        [derived_tuples().batch, derived_tuples().batch],
         dict(form="softmax", keys="paper", global_classes=True, **_plan_options()),
     ),
     "nsimplex.equivariant_attention": _equivariant_attention,
     "nsimplex.equivariant_attention_coefficients": _equivariant_attention,
     "nsimplex.equivariant_encoder_plan": lambda: (
-        [_graph().batch, _graph().batch],
+        [derived_tuples().batch, derived_tuples().batch],
         dict(form="softmax", keys="paper", global_classes=True, mlp="automatic", **_plan_options()),
     ),
     "nsimplex.orthogonal_directions": lambda: ([4, 6], dict(generator=None, dtype=torch.float32)),
@@ -288,169 +239,6 @@ CALLS = {
         dict(header=None, allow_missing=True),
     ),
     "nsimplex.read_tuples": lambda: (["/nonexistent/tuples", ""], dict(width=3)),
-    "graph.tuple_batch": lambda: (
-        [torch.tensor([[0, 1], [2, 3]])],
-        dict(
-            tuple_offsets=torch.tensor([0, 1, 2]),
-            node_offsets=torch.tensor([0, 2, 4]),
-            symmetry="ordered",
-        ),
-    ),
-    "graph.check_features": lambda: (
-        [_graph().batch, torch.randn(len(_graph().batch), 2), "x"],
-        {},
-    ),
-    "graph.edge_tuples": lambda: (
-        [torch.tensor([[0, 1], [1, 2]]), 4],
-        dict(symmetry="ordered", both_directions=True, loops=True),
-    ),
-    "graph.complete_tuples": lambda: (
-        [torch.tensor([2, 3]), 2],
-        dict(symmetry="ordered", loops=True),
-    ),
-    "graph.with_loops": lambda: ([_pairs()], {}),
-    "graph.all_orders": lambda: ([_pairs()], {}),
-    "graph.project_tuples": lambda: ([_pairs(), 1, "undirected"], dict(all_nodes=True)),
-    "graph.concatenate_graphs": lambda: ([[_pairs(), _pairs()]], {}),
-    "graph.collate_graphs": lambda: ([[(_pairs(), 1), (_pairs(), 2)]], {}),
-    "graph.split_graphs": lambda: ([_pairs()], {}),
-    "graph.derived_features": lambda: ([torch.randn(3, 2), torch.tensor([0, -1, 2])], {}),
-    "graph.node_and_edge_features": lambda: ([_graph(), torch.randn(4, 2), torch.randn(2, 3)], {}),
-    "graph.adjacency": lambda: ([_pairs()], {}),
-    "graph.node_degrees": lambda: ([_pairs()], {}),
-    "graph.connected_components": lambda: ([_pairs()], {}),
-    "graph.label_cliques": lambda: ([torch.tensor([0, 1, 0]), torch.tensor([0, 3])], {}),
-    "graph.component_cliques": lambda: ([_pairs()], {}),
-    "graph.simplices": lambda: ([_pairs(), 3], {}),
-    "graph.line_graph": lambda: ([_pairs()], {}),
-    "graph.laplacian_eigenvectors": lambda: ([_pairs(), 2], {}),
-    "graph.chain_graphs": lambda: ([torch.tensor([2, 3])], {}),
-    "graph.barabasi_albert_graph": lambda: ([10, 2], dict(seed=3)),
-    "graph.random_point_sets": lambda: ([2, 3, 5], dict(seed=3)),
-    "graph.delaunay_graph": lambda: ([torch.rand(5, 2), torch.tensor([0, 5])], {}),
-    "graph.from_edge_index": lambda: (
-        [
-            torch.tensor([[0, 1, 2], [1, 0, 3]]),
-            4,
-            torch.randn(3, 2),
-            torch.tensor([0, 0, 1, 1]),
-        ],
-        dict(
-            node_features=torch.randn(4, 2),
-            targets=torch.tensor([0.0, 1.0]),
-            level="graph",
-            directions="both",
-            duplicates="mean",
-            num_graphs=2,
-        ),
-    ),
-    "graph.from_hyperedge_index": lambda: (
-        [
-            torch.tensor([[0, 1, 2, 3, 4], [0, 0, 1, 1, 1]]),
-            5,
-            torch.randn(2, 2),
-            torch.tensor([0, 0, 1, 1, 1]),
-        ],
-        dict(
-            node_features=torch.randn(5, 2),
-            targets=torch.tensor([0.0, 1.0]),
-            level="edge",
-            duplicates="first",
-            num_graphs=2,
-        ),
-    ),
-    "graph.from_hyperedges": lambda: (
-        [[[0, 1], [1, 2, 3]], 4, torch.randn(2, 2)],
-        dict(
-            node_features=torch.randn(4, 2),
-            targets=torch.randn(4),
-            level="node",
-            duplicates="sum",
-        ),
-    ),
-    "graph.from_incidence": lambda: (
-        [torch.tensor([[1, 0], [1, 1], [0, 1]]), torch.randn(2, 2)],
-        dict(
-            node_features=torch.randn(3, 2),
-            targets=torch.randn(3),
-            level="node",
-            duplicates="same",
-        ),
-    ),
-    "graph.from_scipy": lambda: (
-        [torch.tensor([[0, 1], [2, 0]])],
-        dict(
-            weights=True,
-            node_features=torch.randn(2, 2),
-            targets=torch.randn(2),
-            level="node",
-            directions="given",
-        ),
-    ),
-    "graph.from_dense": lambda: (
-        [torch.ones(2, 3, 3), torch.ones(2, 3, dtype=torch.bool)],
-        dict(
-            node_features=torch.randn(2, 3, 4),
-            edge_features=torch.randn(2, 3, 3, 2),
-            targets=torch.randn(2, 3),
-            level="node",
-            directions="given",
-        ),
-    ),
-    "graph.from_pyg": lambda: (
-        [PygData()],
-        dict(
-            node_features=["x"],
-            edge_features=["edge_attr"],
-            target="y",
-            level="graph",
-            directions="given",
-            duplicates="same",
-        ),
-    ),
-    "graph.to_pyg": lambda: ([_data()], {}),
-    "graph.from_networkx": lambda: (
-        [_networkx()],
-        dict(
-            node_features=[],
-            edge_features=["weight"],
-            target="kind",
-            directions="both",
-            duplicates="same",
-        ),
-    ),
-    "graph.to_networkx": lambda: ([_data()], {}),
-    "graph.from_dgl": lambda: (
-        [DglGraph()],
-        dict(
-            node_features="feat",
-            edge_features="feat",
-            target="label",
-            targets=torch.tensor([0, 1]),
-            directions="given",
-            duplicates="same",
-        ),
-    ),
-    "graph.split_rows": lambda: ([20, [0.6, 0.2, 0.2]], dict(seed=1)),
-    "graph.negative_tuples": lambda: ([_pairs(), 1.0], dict(seed=1)),
-    "graph.roc_auc": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
-    "graph.average_precision": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
-    "graph.adjusted_rand_index": lambda: (
-        [torch.tensor([0, 1, 1, 0]), torch.tensor([0, 1, 2, 0])],
-        {},
-    ),
-    "graph.soft_f1_loss": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
-    "graph.class_numbers": lambda: ([["b", "a", "b"]], {}),
-    "graph.read_hif": lambda: (
-        ["/nonexistent/graph.json"],
-        dict(node_features=["a"], edge_features=["b"], target="c"),
-    ),
-    "graph.write_hif": lambda: ([_data(), "/nonexistent/graph.json"], {}),
-    "graph.lift_cliques": lambda: ([_data(), 3], {}),
-    "graph.lift_line_graph": lambda: ([_data()], {}),
-    "graph.lift_k_hop_sets": lambda: ([_data(), 2], {}),
-    "graph.with_random_walk_encodings": lambda: ([_data(), 2], {}),
-    "graph.with_laplacian_encodings": lambda: ([_data(), 2], {}),
     "causal.causal_fit": lambda: (
         [_table()],
         dict(
@@ -576,14 +364,14 @@ CALLS = {
     ),
     "analysis.pair_lipschitz_bound": lambda: ([3, 1.0, 1.0, 1.0], {}),
     "analysis.weight_bounds": lambda: ([2, 9, 0.5, 1.0, 0.5], {}),
-    "analysis.mask_extent": lambda: ([_graph().batch], {}),
-    "analysis.mask_distances": lambda: ([_graph().batch], {}),
+    "analysis.mask_extent": lambda: ([derived_tuples().batch], {}),
+    "analysis.mask_distances": lambda: ([derived_tuples().batch], {}),
     "viz.heaviest_tuples": lambda: (
         [torch.randn(1, 2, 3, 4), [torch.randn(1, 2, 3, 4)] * 2, 2],
         dict(queries=[0, 2], causal=True),
     ),
     "viz.heaviest_graph_tuples": lambda: (
-        [nsimplex.nn.GraphTransformer(width=4, layers=1), _data(), 2],
+        [nsimplex.nn.GraphTransformer(width=4, layers=1), graph_data(), 2],
         dict(rows=[0]),
     ),
     "viz.view": lambda: (
@@ -600,7 +388,6 @@ CALLS = {
         [[_view()], os.path.join(tempfile.gettempdir(), "viz-page.html")],
         dict(title="x"),
     ),
-    "graph.edge_curvatures": lambda: ([_pairs()], {}),
     "analysis.token_influence": lambda: ([_double, torch.randn(1, 3, 2)], dict(rows=[0, 2])),
     "analysis.report": lambda: (
         [nsimplex.nn.SimplicialAttention(4, 1), torch.randn(1, 3, 4)],
@@ -635,4 +422,4 @@ CALLS = {
     "analysis.dirichlet_energy": lambda: ([torch.randn(3, 4)], {}),
     "text.encode_file": lambda: ([text.ByteTokenizer(), "/nonexistent/text.txt"], {}),
     "text.load_tokenizer": lambda: (["/nonexistent/tokenizer.json"], {}),
-}
+} | GRAPH_CALLS

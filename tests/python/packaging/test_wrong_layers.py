@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import inspect
 
-import public_calls
 import pytest
 import torch
+from public_graph_calls import graph_data
 from test_wrong_arguments import fault_of, wrong_values
 
 import nsimplex
@@ -209,7 +209,7 @@ LAYERS = {
             laplacian=1,
             dropout=0.1,
         ),
-        lambda: [public_calls._data()],
+        lambda: [graph_data()],
     ),
     "GraphTransformer, codes": (
         dict(task="hyperedge", order=1, node_codes=[4], query_sizes=[2], width=8, layers=1),
@@ -218,7 +218,7 @@ LAYERS = {
     "HyperSAGNN": (
         dict(task="hyperedge", target="labels", outputs=3, node_channels=2, width=8, heads=2)
         | dict(head_dim=3, random_walk=2, laplacian=1, dropout=0.1),
-        lambda: [public_calls._data()],
+        lambda: [graph_data()],
     ),
     "SetToGraph": (
         dict(task="hyperedge", target="classes", outputs=3, classes="light", node_codes=[4])
@@ -241,7 +241,7 @@ LAYERS = {
             laplacian=1,
             dropout=0.1,
         ),
-        lambda: [public_calls._data()],
+        lambda: [graph_data()],
     ),
 }
 
