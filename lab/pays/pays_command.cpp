@@ -58,16 +58,12 @@ int run_pays(const PaysOptions& o) {
                      .module = "nsimplex.lab.pays.command",
                      .needs = "nsimplex",
                      .installs = "",
-                     .arguments = {request.dump(-1, ' ', false, Json::error_handler_t::replace)}},
+                     .arguments = {one_line(request)}},
                     [&](const Json& line) -> std::string {
                       if (line.contains("text") && !o.json)
                         print(line["text"].get<std::string>() + "\n");
-                      if (line.contains("log") && o.json) {
-                        Json fields = line["log"];
-                        const std::string kind = fields["kind"];
-                        fields.erase("kind");
-                        print_json_line(kind, fields);
-                      }
+                      if (line.contains("log") && o.json)
+                        print_json_line(line["log"].at("kind").get<std::string>(), line["log"]);
                       return "";
                     });
 }

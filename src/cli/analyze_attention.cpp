@@ -65,10 +65,7 @@ int run_attention(const AttentionCommand& o) {
   check_files(program);
   program.given = text_of_tokens(o);
   return run_model_program(program, o.json, [&](const Json& line) {
-    if (!o.json) return;
-    Json fields = line;
-    fields.erase("kind");
-    print_json_line("attention_tuple", fields);
+    if (o.json) print_json_line("attention_tuple", line);
   });
 }
 

@@ -136,11 +136,8 @@ int run_page(const ModelCommand& o, ModelProgram program, int64_t step, const Te
   program.given = rows_of(windows);
   program.request["step"] = step;
   RunLog log(o);
-  return run_model_program(program, o.json, [&](const Json& line) {
-    Json fields = line;
-    fields.erase("kind");
-    log.write("attention_layer", fields);
-  });
+  return run_model_program(program, o.json,
+                           [&](const Json& line) { log.write("attention_layer", line); });
 }
 
 int run_model(const ModelCommand& o) {

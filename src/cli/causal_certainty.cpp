@@ -102,10 +102,6 @@ Json cells_of(const Matrix& matrix) {
   return rows;
 }
 
-std::string compact(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 }  // namespace
 
 void add_certainty_options(CLI::App& command, FitOptions& options) {
@@ -188,15 +184,12 @@ void measure_limits(const FitOptions& o, const CausalTable& table, const CausalF
                     RunLog& log) {
   const auto take = [&](const Json& line) -> std::string {
     if (line.contains("given")) {
-      return compact({{"names", table.names},
-                      {"values", cells_of(table.observations.values)},
-                      {"adjacency", cells_of(causal::view_matrix(fit.adjacency))}});
+      return one_line({{"names", table.names},
+                       {"values", cells_of(table.observations.values)},
+                       {"adjacency", cells_of(causal::view_matrix(fit.adjacency))}});
     }
     if (line.contains("log")) {
-      Json fields = line["log"];
-      const std::string kind = fields["kind"];
-      fields.erase("kind");
-      log.write(kind, fields);
+      log.write(line["log"].at("kind").get<std::string>(), line["log"]);
     } else if (line.contains("text") && !o.json) {
       print(line["text"].get<std::string>() + "\n");
     }
@@ -206,7 +199,7 @@ void measure_limits(const FitOptions& o, const CausalTable& table, const CausalF
                                .module = "nsimplex.causal.fit_command",
                                .needs = "nsimplex",
                                .installs = "",
-                               .arguments = {compact({{"threads", o.threads}})}},
+                               .arguments = {one_line({{"threads", o.threads}})}},
                               take);
   if (code != 0) throw std::runtime_error("the program of --limits has failed");
 }

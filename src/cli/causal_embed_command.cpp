@@ -124,9 +124,7 @@ std::string edges_tsv(const at::Tensor& adjacency, const std::vector<std::string
 
 }  // namespace
 
-std::string names_text(const std::vector<std::string>& names) {
-  return Json(names).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string names_text(const std::vector<std::string>& names) { return one_line(Json(names)); }
 
 std::vector<std::string> names_in(const io::Safetensors& file, int64_t count) {
   const auto found = file.metadata.find(kNamesOfNodes);

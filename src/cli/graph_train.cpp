@@ -78,10 +78,7 @@ int run_graph_program(const GraphFiles& given, std::string_view action, Json req
       return "synced";
     }
     if (line.contains("log") && log) {
-      Json fields = line["log"];
-      const std::string kind = fields["kind"];
-      fields.erase("kind");
-      log->write(kind, fields);
+      log->write(line["log"].at("kind").get<std::string>(), line["log"]);
     } else if (line.contains("progress")) {
       const Json& done = line["progress"];
       if (!bar) {
@@ -97,7 +94,7 @@ int run_graph_program(const GraphFiles& given, std::string_view action, Json req
     }
     return "";
   };
-  const std::string text = request.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = one_line(request);
   const int code = run_python({.command = fmt::format("graph {}", action),
                                .module = "nsimplex.graph_command.__main__",
                                .needs = "nsimplex",

@@ -7,13 +7,6 @@
 #include "support/error.h"
 
 namespace nsimplex::cli {
-namespace {
-
-std::string json_text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-}  // namespace
 
 void check_files(const ModelProgram& program) {
   for (const auto& [option, path] : program.files) {
@@ -31,7 +24,7 @@ int run_model_program(const ModelProgram& program, bool json,
   std::vector<std::pair<std::string, std::string>> written;  // path, text
   std::vector<Json> shown;
   const auto take = [&](const Json& message) -> std::string {
-    if (message.contains("given")) return json_text(program.given);
+    if (message.contains("given")) return one_line(program.given);
     if (message.contains("file")) {
       written.emplace_back(program.files.at(message["file"][0]), message["file"][1]);
     } else if (message.contains("log")) {
@@ -42,7 +35,7 @@ int run_model_program(const ModelProgram& program, bool json,
     return "";
   };
   PythonProgram python = program.python;
-  python.arguments = {json_text(program.request)};
+  python.arguments = {one_line(program.request)};
   const int code = run_python(python, take);
   if (code != 0) return code;
   for (const auto& [path, text] : written) io::write_text(path, text);

@@ -22,7 +22,11 @@ Json of_kind(std::string_view kind, const Json& object) {
 }
 
 void print_json_line(std::string_view kind, const Json& object) {
-  print(of_kind(kind, object).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  print(one_line(of_kind(kind, object)) + "\n");
+}
+
+std::string one_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace nsimplex::cli

@@ -24,6 +24,9 @@ Json of_kind(std::string_view kind, const Json& object);
 /// and never an error. Numbers that JSON cannot express (NaN, infinities) become null.
 void print_json_line(std::string_view kind, const Json& object);
 
+/// JSON on one line. Bytes that are no UTF-8 become replacement characters.
+std::string one_line(const Json& json);
+
 /// The exit code of a command that was told to stop, which is a shell's for Ctrl-C.
 constexpr int kInterruptedCode = 130;
 

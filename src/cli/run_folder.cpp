@@ -173,12 +173,9 @@ const Json* RunLog::find(const Json& key) const {
 void RunLog::write(std::string_view kind, const Json& line, bool shown) {
   if (json_ && shown) print_json_line(kind, line);
   if (!file_) return;
-  const auto text_of = [](const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
-  const std::string text = text_of(of_kind(kind, line));
+  const std::string text = one_line(of_kind(kind, line));
   // Runs of version 0.1, which can be continued, have lines without a kind.
-  if (known_.contains(text) || (!known_.empty() && known_.contains(text_of(line)))) return;
+  if (known_.contains(text) || (!known_.empty() && known_.contains(one_line(line)))) return;
   file_->append(text);
   added_ = true;
   const auto now = std::chrono::steady_clock::now();
