@@ -90,11 +90,20 @@ int64_t count_spikes(const std::vector<double>& norms) {
 
 namespace {
 
+// Rounds every gradient of a model when autograd delivers it.
+void round_gradients(LanguageModelImpl& model) {
+  for (const io::NamedTensor& each : named_parameters(model)) {
+    each.tensor.register_hook(
+        [](const at::Tensor& gradient) { return gradient.to(at::kBFloat16).to(gradient.dtype()); });
+  }
+}
+
 // One model at one rate, on batches of its own.
 class RateTrainee : public Trainee {
  public:
   RateTrainee(const LanguageModelOptions& model, const TrainingOptions& training,
-              const Corpus& corpus, c10::Device device, const RateTrialEvents& events)
+              const Corpus& corpus, c10::Device device, const RateTrialEvents& events,
+              GradientNumbers gradients)
       : Trainee(training.steps),
         corpus_(corpus),
         events_(events),
@@ -105,6 +114,7 @@ class RateTrainee : public Trainee {
         sampler_(corpus.tokens, corpus.split.train, training.batch, model.context, training.seed),
         batches_(static_cast<size_t>(training.accumulate)) {
     trial_.model = learner_.model();
+    if (gradients == GradientNumbers::bfloat16) round_gradients(*trial_.model);
   }
 
   double update(int64_t step) override {
@@ -153,8 +163,9 @@ class RateTrainee : public Trainee {
 }  // namespace
 
 RateTrial train_at_rate(const LanguageModelOptions& model, const TrainingOptions& training,
-                        const Corpus& corpus, c10::Device device, const RateTrialEvents& events) {
-  RateTrainee trainee(model, training, corpus, device, events);
+                        const Corpus& corpus, c10::Device device, const RateTrialEvents& events,
+                        GradientNumbers gradients) {
+  RateTrainee trainee(model, training, corpus, device, events, gradients);
   try {
     train(trainee, {}, {.stop = {}, .prepare = {}, .step = [&](size_t, int64_t step, double loss) {
                           if (events.step) events.step(step, loss);

@@ -132,10 +132,14 @@ struct RateTrialEvents {
   std::function<void(LanguageModel&)> early;
 };
 
+/// The numbers that hold a gradient before it is clipped and used.
+enum class GradientNumbers { full, bfloat16 };
+
 /// Trains one model like train_arms() would alone. A loss or gradient that is not finite is a
 /// result here.
 RateTrial train_at_rate(const LanguageModelOptions& model, const TrainingOptions& training,
                         const Corpus& corpus, c10::Device device,
-                        const RateTrialEvents& events = {});
+                        const RateTrialEvents& events = {},
+                        GradientNumbers gradients = GradientNumbers::full);
 
 }  // namespace nsimplex::training

@@ -137,7 +137,7 @@ struct TransferOptions : ComparisonOptions {
   std::vector<int64_t> factors{2, 4};
   std::vector<double> rates{5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2};
   int64_t head_dim = 16;
-  bool skip_readings = false;
+  bool skip_readings = false, bf16_gradients = false;
 
   TransferOptions() {
     model.layers = 2;
@@ -245,8 +245,10 @@ class TransferExperiment {
     if (!o_.skip_readings) {
       events.early = [&](LanguageModel& now) { early = readings_of(now, o_, corpus_.corpus); };
     }
-    training::RateTrial trial =
-        training::train_at_rate(model, training, corpus_.corpus, o_.torch_device(), events);
+    using training::GradientNumbers;
+    training::RateTrial trial = training::train_at_rate(
+        model, training, corpus_.corpus, o_.torch_device(), events,
+        o_.bf16_gradients ? GradientNumbers::bfloat16 : GradientNumbers::full);
     done_ = before + training.steps;
     points_.push_back({cell, rate, trial.val_loss, trial.stable()});
     Json line = to_json(cell);
@@ -323,6 +325,10 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   add("--seeds", options->seeds, "Number of seeds, counted up from --seed")->check(sizes);
+  command
+      .add_flag("--bf16-gradients", options->bf16_gradients,
+                "Round every gradient to bfloat16 before it is clipped and used")
+      ->group("Sweep");
   command
       .add_flag("--skip-readings", options->skip_readings,
                 "Skip the logits and the sensitivity of the trained models")

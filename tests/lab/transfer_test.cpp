@@ -59,6 +59,33 @@ TEST(AnalyzeTransfer, TrainsEveryModelAtEveryRate) {
   EXPECT_EQ(statements, 4);
 }
 
+TEST(AnalyzeTransfer, RoundsGradients) {
+  const Place place;
+  std::vector<double> losses;
+  for (const bool rounded : {false, true}) {
+    std::vector<std::string> words = {"lab",       "transfer", "--text",     place / "text",
+                                      "--threads", "1",        "--rates",    "0.01",
+                                      "--factors", "1",        "--axes",     "heads",
+                                      "--scales",  "unit",     "--steps",    "10",
+                                      "--batch",   "2",        "--head-dim", "4",
+                                      "--context", "16",       "--warmup",   "1",
+                                      "--json",    "--out",    place.run(),  "--skip-readings",
+                                      "--seeds",   "1"};
+    if (rounded) words.push_back("--bf16-gradients");
+    const Finished finished = run(words);
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    for (const json& line : json_of(finished.out)) {
+      if (line.contains("gradient_peak")) losses.push_back(line["val_loss"]);
+    }
+    std::filesystem::remove_all(place.run());
+  }
+  ASSERT_EQ(losses.size(), 4u);  // the smallest model, and the same one again
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(losses[2], losses[3]);
+  EXPECT_NE(losses[0], losses[2]);
+  EXPECT_NEAR(losses[0], losses[2], 0.05);  // 8 bits of each gradient remain
+}
+
 TEST(TransferSummary, BestRateStableRateAndSteps) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const TransferCell small{"unit", kTransferBase, 2, 16}, wide{"unit", "head-dim", 2, 32},
