@@ -8,10 +8,12 @@
 #include <cmath>
 #include <map>
 
+#include "cli/graph_experiment.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "lab/experiments.h"
 #include "support/error.h"
+#include "support/names.h"
 #include "train/baseline_networks.h"
 #include "train/encoder_network.h"
 #include "train/scores.h"
@@ -28,6 +30,7 @@ struct ScalingOptions : CommonOptions {
   std::vector<int64_t> edges;
   int64_t seeds = 3, links = 5;
   double most_seconds = 10.0, most_gigabytes = 4.0;
+  std::string readout = "kernel";
   bool full = false, forward_only = false;
 };
 
@@ -47,7 +50,7 @@ std::shared_ptr<training::GraphModel> make_linear(bool dense) {
                                      .dense = dense});
 }
 
-std::shared_ptr<training::GraphModel> make_encoders(AttentionForm form) {
+std::shared_ptr<training::GraphModel> make_encoders(AttentionForm form, AttentionForm readout) {
   return std::make_shared<training::EncoderNetwork>(
       training::EncoderNetworkOptions{.input = {.order = 2},
                                       .output = {.order = 0},
@@ -56,16 +59,20 @@ std::shared_ptr<training::GraphModel> make_encoders(AttentionForm form) {
                                       .layers = kLayers,
                                       .heads = kScalingHeads,
                                       .form = form,
+                                      .readout = {.form = readout},
                                       .head = {.out_channels = kScalingWidth, .normalised = true}});
 }
 
-std::vector<ScalingArm> scaling_arms() {
+// `readout` is that of the kernel models.
+std::vector<ScalingArm> scaling_arms(AttentionForm readout = AttentionForm::kernel) {
+  const auto softmax = [] { return make_encoders(AttentionForm::softmax, AttentionForm::softmax); };
+  const auto kernel = [readout] { return make_encoders(AttentionForm::kernel, readout); };
   return {{"mlp-dense", true, [] { return make_linear(true); }},
           {"mlp", false, [] { return make_linear(false); }},
-          {"softmax-dense", true, [] { return make_encoders(AttentionForm::softmax); }},
-          {"softmax", false, [] { return make_encoders(AttentionForm::softmax); }},
-          {"kernel-dense", true, [] { return make_encoders(AttentionForm::kernel); }},
-          {"kernel", false, [] { return make_encoders(AttentionForm::kernel); }}};
+          {"softmax-dense", true, softmax},
+          {"softmax", false, softmax},
+          {"kernel-dense", true, kernel},
+          {"kernel", false, kernel}};
 }
 
 // Edges 2^5, 2^6, .. 2^14; with --full 2^5, 2^5.5, .. 2^20.
@@ -92,7 +99,8 @@ class Scaling {
   int run() {
     const std::vector<int64_t> sizes = edges_of(options_);
     std::vector<ScalingArm> arms;
-    for (const ScalingArm& arm : scaling_arms()) {
+    const auto readout = parse_name<AttentionForm>("--readout", options_.readout);
+    for (const ScalingArm& arm : scaling_arms(readout)) {
       const auto& names = options_.models;
       if (names.empty() || std::find(names.begin(), names.end(), arm.name) != names.end()) {
         arms.push_back(arm);
@@ -282,6 +290,7 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
           "Stop a model when the next size is expected to take more memory than this, in GB")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  add_kernel_readout(command, options->readout);
   command.add_flag("--full", options->full, "Go up to 2^20 edges, in steps of a factor 2^0.5");
   command.add_flag("--forward-only", options->forward_only,
                    "Run passes without gradients, which take a fraction of the memory");

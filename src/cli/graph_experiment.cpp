@@ -362,6 +362,14 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
             "Share of the training in which every step draws new random features");
 }
 
+void add_kernel_readout(CLI::App& command, std::string& readout) {
+  option_adder(command, "Kernel attention")(
+      "--readout", readout,
+      "Attention of the last layer of kernel models: kernel, or softmax as tables 6a and 6c of the "
+      "paper print it")
+      ->check(CLI::IsMember({"kernel", "softmax"}));
+}
+
 training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options) {
   return {parse_name<FeatureMap>("--feature-map", options.feature_map), options.features};
 }

@@ -28,6 +28,9 @@ struct GraphExperimentOptions : CommonOptions {
 /// The random features of models of the kernel form.
 training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options);
 
+/// Adds --readout, the form of the last layer of models of the kernel form: kernel or softmax.
+void add_kernel_readout(CLI::App& command, std::string& readout);
+
 /// Adds --models, --seeds and the options that override the training of all models.
 void add_experiment_options(CLI::App& command, GraphExperimentOptions& options,
                             const std::vector<std::string>& models);

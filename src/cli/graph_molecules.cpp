@@ -1,5 +1,9 @@
+#include <fmt/format.h>
+
 #include "cli/commands.h"
 #include "cli/graph_experiment.h"
+#include "support/error.h"
+#include "support/names.h"
 #include "train/baseline_networks.h"
 #include "train/encoder_network.h"
 #include "train/molecule_task.h"
@@ -16,7 +20,9 @@ struct MoleculesOptions : GraphExperimentOptions {
   training::MoleculeSplits splits;
   uint64_t split_seed = 0;
   bool sizes = false;
-  int64_t width = 64, layers = 4;
+  int64_t width = 64, layers = 4, heads = 4, head_width = 0;
+  int64_t readout_heads = 0, readout_head_width = 0;
+  std::string readout = "kernel";
   double dropout = 0.0, chosen = 1.0;
 };
 
@@ -25,6 +31,8 @@ struct MoleculeSettings {
   std::shared_ptr<const data::Molecules> molecules;
   int64_t atoms, bonds;  // channels
   int64_t width, layers;
+  int64_t heads, head_width;         // of encoders
+  training::ReadoutOptions readout;  // of encoders; its form only of those of the kernel form
   double dropout;
   std::optional<double> chosen;
   training::KernelFeatureOptions features;
@@ -71,13 +79,17 @@ std::shared_ptr<GraphModel> make_mlp(const MoleculeSettings& s) {
 
 training::EncoderNetworkOptions encoder_options(const MoleculeSettings& s, int64_t order,
                                                 int64_t channels, AttentionForm form) {
+  training::ReadoutOptions readout = s.readout;
+  if (form == AttentionForm::softmax) readout.form = form;
   return {.input = {.order = order},
           .output = {.order = 0},
           .in_channels = channels,
           .hidden = s.width,
           .layers = s.layers,
-          .heads = 4,
+          .heads = s.heads,
+          .head_dim = s.head_width,
           .form = form,
+          .readout = readout,
           .features = s.features,
           .dropout = s.dropout,
           .head = {.out_channels = 1, .normalised = true}};
@@ -146,6 +158,10 @@ const std::vector<MoleculeNetwork>& molecule_networks() {
 }
 
 int run_molecules(const MoleculesOptions& o) {
+  if (o.head_width == 0 && o.heads > o.width) {
+    throw InputError(fmt::format(
+        "--heads: expected at most the width, {}, or a --head-width, got {}", o.width, o.heads));
+  }
   const auto molecules = std::make_shared<const data::Molecules>(data::read_molecules(o.file));
   const MoleculeSettings settings{
       .molecules = molecules,
@@ -153,6 +169,11 @@ int run_molecules(const MoleculesOptions& o) {
       .bonds = data::bond_channels(*molecules),
       .width = o.width,
       .layers = o.layers,
+      .heads = o.heads,
+      .head_width = o.head_width,
+      .readout = {.form = parse_name<AttentionForm>("--readout", o.readout),
+                  .heads = o.readout_heads,
+                  .head_dim = o.readout_head_width},
       .dropout = o.dropout,
       .chosen = o.chosen < 1 ? std::optional(o.chosen) : std::nullopt,
       .features = kernel_features(o)};
@@ -213,6 +234,21 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
   add("--width", options->width, "Channels per layer")->check(positive)->capture_default_str();
   add("--layers", options->layers, "Layers before the last")
       ->check(positive)
+      ->capture_default_str();
+  const auto at_most = CLI::Range(int64_t{0}, int64_t{1} << 16);
+  add("--heads", options->heads, "Heads per layer of laplacian, softmax and kernel")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
+      ->capture_default_str();
+  add("--head-width", options->head_width, "Channels per head; 0: width / heads")
+      ->check(at_most)
+      ->capture_default_str();
+  add_kernel_readout(command, options->readout);
+  add("--readout-heads", options->readout_heads, "Heads of the last layer; 0: --heads")
+      ->check(at_most)
+      ->capture_default_str();
+  add("--readout-head-width", options->readout_head_width,
+      "Channels per head of the last layer; 0: --head-width")
+      ->check(at_most)
       ->capture_default_str();
   add("--chosen", options->chosen,
       "Share of the tokens that a router chooses for the attention of each block in nodes and "

@@ -161,23 +161,32 @@ using at::Tensor;
 
 EncoderNetwork::EncoderNetwork(const EncoderNetworkOptions& o) : options_(o) {
   const int64_t head_dim = o.head_dim > 0 ? o.head_dim : o.hidden / o.heads;
-  if (o.form != AttentionForm::softmax) {
-    features_ = register_module("features", RandomFeatures(head_dim, o.features.count));
+  const AttentionForm last_form = o.readout.form.value_or(o.form);
+  const int64_t last_dim = o.readout.head_dim > 0 ? o.readout.head_dim : head_dim;
+  const auto directions = [&](const char* name, int64_t channels) {
+    return register_module(name, RandomFeatures(channels, o.features.count));
+  };
+  if (o.form != AttentionForm::softmax) features_ = directions("features", head_dim);
+  if (last_form != AttentionForm::softmax) {
+    const bool shared = features_ && last_dim == head_dim;
+    readout_features_ = shared ? features_ : directions("readout_features", last_dim);
   }
   embedding_ = register_module("embedding", torch::nn::Linear(o.in_channels, o.hidden));
   for (int64_t index = 0; index <= o.layers; ++index) {
+    const bool last = index == o.layers;
     EquivariantEncoderOptions layer;
     layer.attention.input = o.input;
-    layer.attention.output = index == o.layers ? o.output : o.input;
+    layer.attention.output = last ? o.output : o.input;
     layer.attention.in_channels = layer.attention.out_channels = o.hidden;
-    layer.attention.heads = o.heads;
-    layer.attention.head_dim = head_dim;
-    layer.attention.form = o.form;
+    layer.attention.heads = last && o.readout.heads > 0 ? o.readout.heads : o.heads;
+    layer.attention.head_dim = last ? last_dim : head_dim;
+    layer.attention.form = last ? last_form : o.form;
     layer.attention.features = o.features.map;
     layer.attention.classes = o.classes;
     layer.dropout = o.dropout;
     layers_.push_back(
-        register_module("layer" + std::to_string(index), EquivariantEncoder(layer, features_)));
+        register_module("layer" + std::to_string(index),
+                        EquivariantEncoder(layer, last ? readout_features_ : features_)));
   }
   if (o.head.out_channels == 0) return;
   options_.head.in_channels = o.hidden;
@@ -204,6 +213,7 @@ GraphModel::Forward EncoderNetwork::prepare(const GraphBatch& batch) {
 
 void EncoderNetwork::redraw_features() {
   if (features_) features_->redraw();
+  if (readout_features_ && readout_features_.ptr() != features_.ptr()) readout_features_->redraw();
 }
 
 LaplacianTransformer::LaplacianTransformer(int64_t node_channels, int64_t encodings,

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/hyperedges.h"
@@ -101,6 +102,12 @@ struct KernelFeatureOptions {
   int64_t count = 0;  ///< per head; 0: max(1, floor(d ln d))
 };
 
+/// The attention of the last layer, Enc_{k->l}. Whatever is not given is that of the other layers.
+struct ReadoutOptions {
+  std::optional<AttentionForm> form;
+  int64_t heads = 0, head_dim = 0;  ///< 0: those of the other layers
+};
+
 struct EncoderNetworkOptions {
   TensorKind input, output;  ///< k and l
   int64_t in_channels = 0;
@@ -109,6 +116,7 @@ struct EncoderNetworkOptions {
   int64_t heads = 1;
   int64_t head_dim = 0;  ///< 0: hidden / heads
   AttentionForm form = AttentionForm::softmax;
+  ReadoutOptions readout;
   KernelFeatureOptions features;
   AttentionClassOptions classes;
   double dropout = 0.0;
@@ -117,7 +125,8 @@ struct EncoderNetworkOptions {
 };
 
 /// A higher-order transformer: Linear - Enc_{k->k} x layers - Enc_{k->l} - head. All layers of the
-/// kernel forms use the same random directions.
+/// kernel forms use the same random directions; a last layer with heads of another width has its
+/// own.
 ///
 /// Source: Kim, Oh and Hong, arXiv 2110.14416, table 6.
 class EncoderNetwork : public GraphModel {
@@ -129,7 +138,7 @@ class EncoderNetwork : public GraphModel {
  private:
   EncoderNetworkOptions options_;
   torch::nn::Linear embedding_{nullptr};
-  RandomFeatures features_{nullptr};
+  RandomFeatures features_{nullptr}, readout_features_{nullptr};
   std::vector<EquivariantEncoder> layers_;
   std::shared_ptr<GraphHead> head_;
 };

@@ -180,6 +180,38 @@ TEST_F(GraphData, AtomsOfMoleculesMayKnowSizes) {
   EXPECT_EQ(parameters_of("fingerprint", {"--sizes"}), parameters_of("fingerprint", {}));
 }
 
+TEST_F(GraphData, HeadsAndReadoutsOfMoleculesAreOptions) {
+  write_molecules();
+  const auto result_of = [&](const std::string& model, std::vector<std::string> more) {
+    std::vector<std::string> arguments{"graph",    "molecules", molecules_, "--models", model,
+                                       "--epochs", "1",         "--width",  "8",        "--layers",
+                                       "1",        "--threads", "1",        "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return results_of(finished.out).at(0);
+  };
+  const json kernel = result_of("kernel", {}), softmax = result_of("softmax", {});
+  const json mixed = result_of("kernel", {"--readout", "softmax"});
+  EXPECT_EQ(mixed["parameters"], kernel["parameters"]);
+  EXPECT_NE(mixed["mae"], kernel["mae"]);
+  EXPECT_NE(mixed["mae"], softmax["mae"]);
+  EXPECT_EQ(result_of("kernel", {"--heads", "4", "--head-width", "2"})["mae"], kernel["mae"]);
+  const auto more = [&](const std::string& model, const std::vector<std::string>& options) {
+    return result_of(model, options)["parameters"].get<int64_t>() >
+           result_of(model, {})["parameters"].get<int64_t>();
+  };
+  for (const std::string model : {"kernel", "laplacian"}) {
+    EXPECT_TRUE(more(model, {"--heads", "12", "--head-width", "2"})) << model;
+    EXPECT_TRUE(more(model, {"--readout-heads", "12"})) << model;
+    EXPECT_TRUE(more(model, {"--readout-head-width", "6"})) << model;
+  }
+  const Finished wide = run({"graph", "molecules", molecules_, "--width", "8", "--heads", "12"});
+  EXPECT_EQ(wide.code, 2);
+  EXPECT_THAT(wide.err,
+              HasSubstr("--heads: expected at most the width, 8, or a --head-width, got 12"));
+}
+
 TEST_F(GraphData, MoleculesAreLearned) {
   write_molecules();
   // Every link counts its bonds: sums over messages tell chains apart, fingerprints without bits

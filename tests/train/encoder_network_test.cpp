@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nsimplex/graph.h>
 
+#include <set>
+
 #include "input_error_of.h"
 
 namespace nsimplex::training {
@@ -97,6 +99,57 @@ TEST(EncoderNetwork, RandomDirectionsAreNewWhenRedrawnAndKeptBetween) {
   EncoderNetwork softmax(small(2, 1, AttentionForm::softmax));
   softmax.redraw_features();
   EXPECT_TRUE(softmax.buffers().empty());
+}
+
+TEST(EncoderNetwork, AReadoutHasItsOwnFormAndHeads) {
+  EncoderNetworkOptions kernel = small(2, 1, AttentionForm::kernel);
+  kernel.layers = 0;  // the read-out alone
+  kernel.readout = {.form = AttentionForm::softmax, .heads = 3, .head_dim = 5};
+  EncoderNetworkOptions softmax = small(2, 1, AttentionForm::softmax);
+  softmax.layers = 0;
+  softmax.heads = 3;
+  softmax.head_dim = 5;
+  const auto out = [](const EncoderNetworkOptions& options) {
+    at::manual_seed(4);
+    EncoderNetwork network(options);
+    at::manual_seed(5);  // directions of the kernel were drawn in between
+    for (at::Tensor& each : network.parameters()) {
+      at::NoGradGuard none;
+      each.normal_();
+    }
+    return network.prepare(chain(1))();
+  };
+  EXPECT_TRUE(out(kernel).equal(out(softmax)));
+  kernel.readout.form = std::nullopt;
+  EXPECT_FALSE(at::allclose(out(kernel), out(softmax)));
+}
+
+TEST(EncoderNetwork, HeadsOfOneWidthShareTheirDirections) {
+  const auto buffers = [](EncoderNetworkOptions options, const ReadoutOptions& readout) {
+    options.readout = readout;
+    EncoderNetwork network(options);
+    std::vector<Tensor> before, found;
+    for (const Tensor& each : network.buffers()) before.push_back(each.clone());
+    network.redraw_features();
+    for (const Tensor& each : network.buffers()) {
+      EXPECT_FALSE(each.equal(before[found.size()]));
+      found.push_back(each);
+    }
+    return found;
+  };
+  const EncoderNetworkOptions kernel = small(2, 1, AttentionForm::kernel);
+  const EncoderNetworkOptions softmax = small(2, 1, AttentionForm::softmax);
+  const auto widths = [&](const EncoderNetworkOptions& options, const ReadoutOptions& readout) {
+    std::set<int64_t> found;
+    for (const Tensor& each : buffers(options, readout)) found.insert(each.size(0));
+    return found;
+  };
+  EXPECT_EQ(widths(kernel, {.heads = 3}), (std::set<int64_t>{4}));
+  EXPECT_EQ(widths(kernel, {.head_dim = 6}), (std::set<int64_t>{4, 6}));
+  EXPECT_EQ(widths(kernel, {.form = AttentionForm::softmax, .head_dim = 6}),
+            (std::set<int64_t>{4}));
+  EXPECT_EQ(widths(softmax, {.form = AttentionForm::kernel}), (std::set<int64_t>{4}));
+  EXPECT_TRUE(widths(softmax, {}).empty());
 }
 
 TEST(EncoderNetwork, FeaturesAreOfTheMapAndAsManyAsWanted) {
