@@ -27,7 +27,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor, nn
 
@@ -56,21 +55,6 @@ def planted(seed: int, directions: Any = "both") -> graph.GraphData:
         node_features=means[label] + noise,
         targets=label,
         level="node",
-        directions=directions,
-    )
-
-
-def molecule_graphs(source: Path, directions: Any = "both") -> graph.GraphData:
-    file = {name: torch.from_numpy(own) for name, own in numpy.load(source).items()}
-    atoms, bonds = file["atom_offsets"], file["bond_offsets"].diff()
-    start = torch.repeat_interleave(atoms[:-1], bonds)
-    return graph.from_edge_index(
-        (file["bonds"] + start[:, None]).t().contiguous(),
-        edge_features=file["bond_types"].long(),
-        batch=torch.repeat_interleave(torch.arange(len(bonds)), atoms.diff()),
-        node_features=file["atoms"].long(),
-        targets=file["targets"].float(),
-        level="graph",
         directions=directions,
     )
 
@@ -168,7 +152,7 @@ def run(options: argparse.Namespace) -> None:
     nodes = options.command == "nodes"
     undirected = any("undirected" in name for name in options.models.split(","))
     directions = "undirected" if undirected else "both"
-    data = None if nodes else molecule_graphs(options.file, directions)
+    data = None if nodes else graph.read_molecules(options.file, directions=directions)
     grid = itertools.product(
         options.rates.split(","), options.dropouts.split(","), options.decays.split(",")
     )

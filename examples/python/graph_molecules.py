@@ -9,7 +9,6 @@ import argparse
 import tempfile
 from pathlib import Path
 
-import numpy
 import torch
 
 from nsimplex import graph, molecules
@@ -20,18 +19,7 @@ def read(source, target, count):
     """Graphs of the first molecules of a csv file."""
     with tempfile.TemporaryDirectory() as folder:
         molecules.convert(source, Path(folder) / "a.npz", target=target, skip_bad=True)
-        file = {k: torch.from_numpy(v) for k, v in numpy.load(Path(folder) / "a.npz").items()}
-    atoms, bonds = file["atom_offsets"], file["bond_offsets"].diff()
-    start = torch.repeat_interleave(atoms[:-1], bonds)
-    return graph.from_edge_index(
-        (file["bonds"] + start[:, None]).t().contiguous(),
-        edge_features=file["bond_types"].long(),
-        batch=torch.repeat_interleave(torch.arange(len(bonds)), atoms.diff()),
-        node_features=file["atoms"].long(),
-        targets=file["targets"].float(),
-        level="graph",
-        directions="both",
-    )[:count]
+        return graph.read_molecules(Path(folder) / "a.npz")[:count]
 
 
 parser = argparse.ArgumentParser()

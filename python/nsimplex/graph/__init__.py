@@ -72,6 +72,7 @@ from .liftings import (
     with_laplacian_encodings,
     with_random_walk_encodings,
 )
+from .molecule_files import read_molecules
 
 __all__ = [
     "Adjacency",
@@ -121,6 +122,7 @@ __all__ = [
     "project_tuples",
     "random_point_sets",
     "read_hif",
+    "read_molecules",
     "roc_auc",
     "simplices",
     "soft_f1_loss",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,11 @@ from torch import Tensor
 
 from .._printable import printable
 from ..graph import GraphData, from_edge_index
-from ..molecules import ATOM_FEATURES, BOND_FEATURES, SYMBOLS
+from ..graph.molecule_files import MOLECULE_ARRAYS, molecule_graphs
+from ..molecules import ATOM_FEATURES, BOND_FEATURES
 from .records import Loaded, Recipe, edge_rows, with_rows
 from .tables import Column, Table
 
-_MOLECULES = ("atoms", "atom_offsets", "bonds", "bond_types", "bond_offsets")
 #: Names of an array, by what it holds; the second is PyTorch Geometric's.
 _NAMES = {
     "node_features": ("node_features", "x"),
@@ -29,15 +27,6 @@ _NAMES = {
 }
 _MASKS = {"training": "train_mask", "validation": "val_mask", "test": "test_mask"}
 _MOST_CODES = 10_000  # values of a column of whole numbers that are codes
-
-
-def read_npz(path: str) -> dict[str, Any]:
-    """The arrays of an npz file. Pickled arrays are refused."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise ValueError(f"cannot read {printable(path)}: {printable(error)}") from None
 
 
 def read_hdf5(path: str) -> dict[str, Any]:
@@ -73,29 +62,14 @@ def _tensor(at: str, name: str, value: Any) -> Tensor:
     return made.long()
 
 
-def molecule_graphs(arrays: Mapping[str, Any], recipe: Recipe) -> GraphData:
-    """The graphs of the arrays that :mod:`nsimplex.molecules` writes. Atoms are called by their
-    symbol and their number in the molecule, from 0, as RDKit numbers them."""
-    own = {name: torch.as_tensor(np.asarray(arrays[name])).long() for name in _MOLECULES}
-    atoms, bonds = own["atom_offsets"], own["bond_offsets"].diff()
-    start = torch.repeat_interleave(atoms[:-1], bonds)
+def molecule_codes(arrays: Mapping[str, Any], recipe: Recipe) -> GraphData:
+    """The graphs of the arrays that :mod:`nsimplex.molecules` writes, whose features are codes.
+    Atoms are called by their symbol and their number in the molecule, from 0, as RDKit numbers
+    them."""
     recipe.node_columns, recipe.edge_columns = [], []
     recipe.node_codes = list(ATOM_FEATURES.values())
     recipe.edge_codes = list(BOND_FEATURES.values())
-    data = from_edge_index(
-        (own["bonds"].view(-1, 2) + start[:, None]).t().contiguous(),
-        edge_features=own["bond_types"].view(-1, len(BOND_FEATURES)),
-        batch=torch.repeat_interleave(torch.arange(len(bonds)), atoms.diff()),
-        node_features=own["atoms"],
-        directions="undirected",
-        num_graphs=len(bonds),
-    )
-    place = torch.arange(data.num_nodes) - data.node_offsets[data.graph_of_nodes]
-    names = (
-        f"{SYMBOLS[code] if code < len(SYMBOLS) else '*'}{at}"
-        for code, at in zip(own["atoms"][:, 0].tolist(), place.tolist())
-    )
-    return replace(data, names=tuple(names))
+    return molecule_graphs(arrays, directions="undirected")
 
 
 def read_arrays(path: str, arrays: dict[str, Any], recipe: Recipe) -> Loaded:
@@ -107,14 +81,15 @@ def read_arrays(path: str, arrays: dict[str, Any], recipe: Recipe) -> Loaded:
     """
     at = f"cannot read {printable(path)}: "
     try:
-        if all(name in arrays for name in _MOLECULES):
-            data = molecule_graphs(arrays, recipe)
+        if all(name in arrays for name in MOLECULE_ARRAYS):
+            data = molecule_codes(arrays, recipe)
         else:
             data = _indexed(at, arrays, recipe)
     except (TypeError, ValueError) as error:
         if str(error).startswith(("cannot read", "--")):
             raise
-        said = str(error).partition("] ")[2]
+        _, known, said = str(error).partition("] ")
+        said = said if known else str(error)
         said = said.replace("duplicates says what to do", "--directed keeps both directions apart")
         raise ValueError(at + said) from None
     if recipe.task == "hyperedge":

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import molecules
 from .._printable import printable
-from .arrays import molecule_graphs
+from .arrays import molecule_codes
 from .records import Loaded, Recipe, chosen_rows
 from .tables import Table
 
@@ -33,7 +33,7 @@ def read_molecules(table: Table, recipe: Recipe) -> Loaded:
     table = chosen_rows(table, rows)
     if not made:
         raise ValueError(f"cannot read {printable(table.path)}: no molecule in it")
-    data = molecule_graphs(
+    data = molecule_codes(
         {
             "atoms": np.concatenate([each.atoms for each in made]),
             "atom_offsets": np.cumsum([0, *(len(each.atoms) for each in made)]),

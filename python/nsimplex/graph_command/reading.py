@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from .._csv_text import read_text
+from .._npz import read_npz
 from .._printable import printable
 from ..graph import GraphData, read_hif
 from ..graph_files import read_graphs
-from .arrays import read_arrays, read_hdf5, read_npz
+from .arrays import read_arrays, read_hdf5
 from .molecule_rows import read_molecules
 from .records import (
     MOST_NODES,

@@ -226,4 +226,5 @@ GRAPH_CALLS = {
     "graph.with_random_walk_encodings": lambda: ([graph_data(), 2], {}),
     "graph.with_laplacian_encodings": lambda: ([graph_data(), 2], {}),
     "graph.edge_curvatures": lambda: ([pairs()], {}),
+    "graph.read_molecules": lambda: (["/nonexistent/molecules.npz"], dict(directions="both")),
 }
