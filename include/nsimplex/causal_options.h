@@ -50,8 +50,8 @@ struct CausalFitOptions {
   EdgeConstraints constraints = {};
   /// Called between steps. It may throw to stop the fit.
   std::function<void()> checkpoint = {};
-  /// order: asked between steps. Once it returns true, the fit ends with the best graph so far, and
-  /// CausalFit::interrupted is set.
+  /// order, spectral: asked between steps. Once it returns true, the fit ends with the best graph so
+  /// far, and CausalFit::interrupted is set.
   std::function<bool()> stop = {};
   /// One number per row, or empty: the group or batch of the row. Every column is centred within
   /// groups, so that effects of groups take no part in a regression; their degrees of freedom are

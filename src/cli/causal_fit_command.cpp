@@ -32,7 +32,10 @@ int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
 }
 
 // Whether the estimator has a graph that an interruption keeps.
-bool keeps_graph(const FitOptions& o) { return o.estimator == name_of(StructureEstimator::order); }
+bool keeps_graph(const FitOptions& o) {
+  return o.estimator == name_of(StructureEstimator::order) ||
+         o.estimator == name_of(StructureEstimator::spectral);
+}
 
 CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options;

@@ -34,8 +34,8 @@ class EquivalentGraph : public testing::Test {
     double cost = 0;
     Parents result;
     const GaussianCosts costs(covariances_);
-    for (const ParentSet& each :
-         equivalent_graph(covariances_.all.matrix, AllowedEdges(known, 6), costs, graph.parents)) {
+    for (const ParentSet& each : equivalent_graph(explained_parts(covariances_.all.matrix),
+                                                  AllowedEdges(known, 6), costs, graph.parents)) {
       cost += each.cost;
       result.push_back(each.parents);
     }

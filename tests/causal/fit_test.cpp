@@ -59,6 +59,17 @@ TEST(CausalFit, SaysThatItWasStopped) {
   EXPECT_TRUE(causal_fit(chain_table(), options).adjacency.equal(fit.adjacency));
 }
 
+TEST(CausalFit, TheSpectralEstimatorKeepsTheGraphThatItHas) {
+  for (const int allowed : {0, 1, 3, 5, 20}) {
+    int asked = 0;
+    CausalFitOptions options{.estimator = StructureEstimator::spectral};
+    options.stop = [&] { return asked++ >= allowed; };
+    const CausalFit fit = causal_fit(chain_table(), options);
+    EXPECT_TRUE(fit.interrupted) << allowed;
+    EXPECT_NEAR(fit.adjacency[0][1].item<double>(), 1.5, 0.1) << allowed;
+  }
+}
+
 TEST(CausalFit, TakesViewsAndScales) {
   const Tensor table = chain_table();
   const Tensor strided = table.t().contiguous().t();

@@ -196,18 +196,21 @@ TEST(CausalFitStop, CtrlCKeepsTheBestGraphSoFar) {
                  folder / "made", "--threads", "1"})
                 .code,
             0);
-  Process process({"causal", "fit", folder / "made/table.csv", "--json", "--threads", "1", "--out",
-                   folder / "run"});
-  ASSERT_TRUE(process.wait_for_error_output("390 rows for 400 columns"));
-  process.send(SIGINT);
-  const Finished finished = process.wait();
-  EXPECT_EQ(finished.code, 130) << finished.err;
-  const json line = json_of(finished.out).at(0);
-  EXPECT_EQ(line["interrupted"], true);
-  EXPECT_FALSE(line.contains("baselines"));
-  EXPECT_GT(line["edges"], 0);
-  for (const char* name : {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv"}) {
-    EXPECT_TRUE(std::filesystem::exists(folder / ("run/" + std::string(name)))) << name;
+  for (const std::string estimator : {"order", "spectral"}) {
+    const std::string out = folder / estimator;
+    Process process({"causal", "fit", folder / "made/table.csv", "--json", "--threads", "1",
+                     "--estimator", estimator, "--out", out});
+    ASSERT_TRUE(process.wait_for_error_output("390 rows for 400 columns"));
+    process.send(SIGINT);
+    const Finished finished = process.wait();
+    EXPECT_EQ(finished.code, 130) << finished.err;
+    const json line = json_of(finished.out).at(0);
+    EXPECT_EQ(line["interrupted"], true);
+    EXPECT_FALSE(line.contains("baselines"));
+    EXPECT_GT(line["edges"], 0);
+    for (const char* name : {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv"}) {
+      EXPECT_TRUE(std::filesystem::exists(out + "/" + name)) << name;
+    }
   }
 }
 

@@ -218,6 +218,29 @@ Vector column_variances(TableView table) {
          static_cast<double>(table.rows());
 }
 
+namespace {
+
+// R^2 of unit columns that have more entries than there are columns, or fewer. The second way has
+// products of rows instead of columns.
+Vector r2_of(const Matrix& unit) {
+  if (unit.rows() >= unit.cols()) {
+    Matrix correlation = unit.transpose() * unit;
+    correlation.diagonal().array() += kRidge;
+    const Matrix inverse =
+        correlation.llt().solve(Matrix::Identity(correlation.rows(), correlation.cols()));
+    return 1.0 - inverse.diagonal().array().inverse();
+  }
+  // (Z^T Z + r I)^-1 = (I - Z^T (Z Z^T + r I)^-1 Z) / r
+  Matrix products = unit * unit.transpose();
+  products.diagonal().array() += kRidge;
+  Matrix leverage = unit;
+  products.llt().matrixL().solveInPlace(leverage);
+  const Vector left = 1.0 - leverage.colwise().squaredNorm().transpose().array();
+  return 1.0 - kRidge / left.array().max(kRidge);
+}
+
+}  // namespace
+
 Vector column_r2(TableView table) {
   const Eigen::RowVectorXd mean = table.colwise().mean();
   Matrix scaled = table.rowwise() - mean;
@@ -225,11 +248,7 @@ Vector column_r2(TableView table) {
   for (Eigen::Index column = 0; column < scaled.cols(); ++column) {
     if (norms(column) > 0.0) scaled.col(column) /= norms(column);
   }
-  Matrix correlation = scaled.transpose() * scaled;
-  correlation.diagonal().array() += kRidge;
-  const Matrix inverse =
-      correlation.llt().solve(Matrix::Identity(correlation.rows(), correlation.cols()));
-  return 1.0 - inverse.diagonal().array().inverse();
+  return r2_of(scaled);
 }
 
 double sortability(const Vector& numbers, const Matrix& graph) {

@@ -215,8 +215,8 @@ constexpr int64_t kIterations = 60;  // per penalty
 Structure fit_spectral(TableView table, const CausalFitOptions& options) {
   const int64_t features = table.cols();
   const Covariance covariance = covariance_of(table);
-  const std::vector<char> near = neighbourhoods(covariance, options.checkpoint);
   const Matrix graph = equal_variance_graph(covariance, options.constraints);
+  const std::vector<char> near = neighbourhoods(covariance, options.checkpoint, options.stop);
   const CandidateEdges edges(options.constraints, features, [&](int64_t cause, int64_t effect) {
     return near[static_cast<size_t>(cause * features + effect)] != 0 || graph(cause, effect) != 0;
   });
@@ -225,22 +225,27 @@ Structure fit_spectral(TableView table, const CausalFitOptions& options) {
   SpectralAcyclicity acyclicity(edges);
 
   Vector slope;
-  const auto descend = [&](double penalty, Vector& weights) {
-    const auto objective = [&](const Vector& point, Vector& gradient) {
+  const auto objective_at = [&](double penalty) {
+    return [&, penalty](const Vector& point, Vector& gradient) {
       const double value = loss(point, gradient);
       const double radius = acyclicity(point, slope);
       gradient += penalty * slope;
       return value + penalty * radius;
     };
-    return minimise(
-        objective, l1, weights,
-        {.iterations = kIterations, .tolerance = 1e-6, .checkpoint = options.checkpoint});
+  };
+  const auto descend = [&](double penalty, Vector& weights) {
+    return minimise(objective_at(penalty), l1, weights,
+                    {.iterations = kIterations,
+                     .tolerance = 1e-6,
+                     .checkpoint = options.checkpoint,
+                     .stop = options.stop});
   };
   Vector weights = Vector::Zero(edges.size());
-  double value = 0;
-  for (const double penalty : kSpectralPenalties) value = descend(penalty, weights);
+  for (const double penalty : kSpectralPenalties) descend(penalty, weights);
 
-  Vector ordered = edges.weights(graph);
+  Vector ordered = edges.weights(graph), gradient;
+  const double value =
+      objective_at(kSpectralPenalties.back())(weights, gradient) + l1.dot(weights.cwiseAbs());
   const bool from_order = descend(kSpectralPenalties.back(), ordered) < value;
   const Matrix found = edges.matrix(from_order ? ordered : weights);
   return {found, found.cwiseAbs(), from_order ? "spectral from order" : "spectral"};

@@ -51,7 +51,8 @@ Structure fit_notears(TableView table, const CausalFitOptions& options);
 /// equal-variance order reduce the candidate edges. Then it minimises the same loss and l1 norm
 /// with rho(A o A), whose spectral radius comes from power iteration. The penalties rise tenfold
 /// from 0.01 to 1000. It runs twice, from the same starts as logdet. sparsity: 0.03. Complexity:
-/// O(n M^2 + M^3) once; per iteration O(edges) and the pairs of candidate causes.
+/// O(n M^2 + M^3) once; per iteration O(edges) and the pairs of candidate causes. Once options.stop
+/// is true, it ends with the better of the two answers so far, which may have cycles.
 ///
 /// Source: Nazaret, Hong, Azizi, Blei, "Stable differentiable causal discovery", ICML 2024.
 Structure fit_spectral(TableView table, const CausalFitOptions& options);

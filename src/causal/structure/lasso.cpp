@@ -118,10 +118,30 @@ constexpr double kLenient = 0.5;
 constexpr int kRounds = 3;           // alternations of coefficients and residual
 constexpr double kTolerance = 1e-3;  // the set of edges is settled long before their weights
 
+// The columns that may be neighbours of one: with few rows, those that correlate most with it.
+std::vector<int64_t> possible_neighbours(const Matrix& matrix, int64_t column, int64_t rows) {
+  const int64_t features = matrix.rows();
+  std::vector<int64_t> others;
+  for (int64_t other = 0; other < features; ++other) {
+    if (other != column && matrix(other, other) > 0) others.push_back(other);
+  }
+  const auto most = static_cast<int64_t>(static_cast<double>(rows) /
+                                         std::log(std::max(static_cast<double>(rows), 3.0)));
+  if (rows >= 2 * features || std::ssize(others) <= most) return others;
+  const auto weakness = [&](int64_t other) {
+    return -matrix(column, other) * matrix(column, other) / matrix(other, other);
+  };
+  std::ranges::nth_element(others, others.begin() + most, {}, weakness);
+  others.resize(static_cast<size_t>(std::max<int64_t>(most, 1)));
+  std::ranges::sort(others);
+  return others;
+}
+
 }  // namespace
 
 std::vector<char> neighbourhoods(const Covariance& covariance,
-                                 const std::function<void()>& checkpoint) {
+                                 const std::function<void()>& checkpoint,
+                                 const std::function<bool()>& stop) {
   const Matrix& matrix = covariance.matrix;
   const int64_t features = matrix.rows();
   const double penalty = kLenient * std::sqrt(std::log(static_cast<double>(features)) /
@@ -129,10 +149,9 @@ std::vector<char> neighbourhoods(const Covariance& covariance,
   std::vector<char> near(static_cast<size_t>(features * features), 0);
   for (int64_t column = 0; column < features; ++column) {
     if (checkpoint) checkpoint();
-    std::vector<int64_t> others;
-    for (int64_t other = 0; other < features; ++other) {
-      if (other != column) others.push_back(other);
-    }
+    if (stop && stop()) break;
+    const std::vector<int64_t> others =
+        possible_neighbours(matrix, column, covariance.observations);
     const Vector deviations = matrix.diagonal().cwiseSqrt()(others);
     Lasso lasso(matrix, column, others, kTolerance);
     for (int round = 0; round < kRounds; ++round) {

@@ -78,10 +78,17 @@ class Lasso {
 /// sqrt(log M / n) / 2. It is found together with the coefficients (scaled lasso), so that units
 /// and noise variances do not matter. Complexity: O(M) per coordinate that moves, M regressions.
 ///
+/// With fewer than two rows per column, a regression has only the n / log n columns that correlate
+/// most with its column (sure independence screening). The regression then takes no longer with more
+/// columns, and a neighbour is lost only if others hide its correlation.
+///
+/// `stop` is asked before each column; once it is true, the remaining columns select nothing.
+///
 /// Sources: Meinshausen, Buehlmann, "High-dimensional graphs and variable selection with the
 /// lasso", Annals of Statistics 2006; Sun, Zhang, "Scaled sparse linear regression", Biometrika
-/// 2012.
+/// 2012; Fan, Lv, "Sure independence screening for ultrahigh dimensional feature space", JRSS B 2008.
 std::vector<char> neighbourhoods(const Covariance& covariance,
-                                 const std::function<void()>& checkpoint);
+                                 const std::function<void()>& checkpoint,
+                                 const std::function<bool()>& stop = {});
 
 }  // namespace nsimplex::causal

@@ -125,8 +125,7 @@ Order random_order(const Precedence& precedence, RandomStream& random) {
 }
 
 // Sorts columns by how much the others explain, the least first.
-Order explained_order(const Matrix& covariance, const Precedence& precedence) {
-  const Vector explained = explained_parts(covariance);
+Order explained_order(const Vector& explained, const Precedence& precedence) {
   return order_by(precedence, [&](auto first, auto last) {
     return std::min_element(first, last,
                             [&](int64_t a, int64_t b) { return explained[a] < explained[b]; });
@@ -143,14 +142,14 @@ GoOn going(const CausalFitOptions& options) {
 
 // The best of the starts that do not depend on units, unless what was found is better.
 OrderedGraph search_further(ParentSearch& search, const Precedence& precedence,
-                            const Matrix& covariance, const CausalFitOptions& options, int starts,
+                            const Vector& explained, const CausalFitOptions& options, int starts,
                             std::optional<OrderedGraph> found) {
   const GoOn go_on = going(options);
   const auto improved = [&](const Order& order) {
     return improve_order(search, precedence, order, go_on);
   };
   if (found && !go_on()) return std::move(*found);
-  OrderedGraph best = improved(explained_order(covariance, precedence));
+  OrderedGraph best = improved(explained_order(explained, precedence));
   RandomStream random(static_cast<uint64_t>(options.seed));
   for (int start = 0; start < starts && go_on(); ++start) {
     OrderedGraph other = improved(random_order(precedence, random));
@@ -196,8 +195,9 @@ class OrderFit {
       return structure_of(one, shared_costs, edges_, "equal variances");
     }
     const int starts = precedence_.features() <= kManyColumns ? kRandomStarts : 1;
-    many = search_further(free_, precedence_, start_.matrix, options_, starts, std::move(many));
-    many.parents = equivalent_graph(start_.matrix, edges_, costs_, many.parents);
+    const Vector explained = explained_parts(start_.matrix);
+    many = search_further(free_, precedence_, explained, options_, starts, std::move(many));
+    many.parents = equivalent_graph(explained, edges_, costs_, many.parents);
     return structure_of(many, costs_, edges_, "free variances");
   }
 
@@ -248,12 +248,12 @@ class OrderFit {
 Structure fit_mixed(TableView table, const CausalFitOptions& options) {
   constexpr int kStarts = 1;
   const MixedCosts costs(table, options);
-  const Matrix correlations = costs.correlations();
+  const Vector explained = explained_parts(costs.correlations());
   const AllowedEdges edges(options.constraints, table.cols());
   const Precedence precedence(options.constraints, table.cols());
   ParentSearch search(costs, edges);
-  OrderedGraph graph = search_further(search, precedence, correlations, options, kStarts, {});
-  graph.parents = equivalent_graph(correlations, edges, costs, graph.parents);
+  OrderedGraph graph = search_further(search, precedence, explained, options, kStarts, {});
+  graph.parents = equivalent_graph(explained, edges, costs, graph.parents);
   return structure_of(graph, costs, edges, "mixed");
 }
 

@@ -41,8 +41,6 @@ void OpenColumns::place(int64_t column) {
 
 namespace {
 
-// Below this part of a column's variance, a residual is rounding.
-constexpr double kNothingNew = 1e-12;
 // Variances whose relative difference is smaller are equal up to rounding, as for standardised
 // columns. Then the first one is chosen, on every machine.
 constexpr double kEqual = 1e-9;
@@ -51,30 +49,22 @@ constexpr double kEqual = 1e-9;
 
 Order equal_variance_order(const Matrix& covariance, const Precedence& precedence) {
   const int64_t features = covariance.rows();
-  // Columns are swapped so that the rest is always one block at the end. order[k] is the column at
-  // k.
-  Matrix rest = covariance;
   Order order(static_cast<size_t>(features));
   for (int64_t k = 0; k < features; ++k) order[static_cast<size_t>(k)] = k;
   OpenColumns columns(precedence);
-  for (int64_t k = 0; k < features; ++k) {
-    int64_t next = -1;
-    for (int64_t i = k; i < features; ++i) {
-      if (!columns.open(order[static_cast<size_t>(i)])) continue;
-      if (next < 0 || rest(i, i) < (1 - kEqual) * rest(next, next)) next = i;
+  ConditionedColumns given(covariance);
+  for (size_t k = 0; k < order.size(); ++k) {
+    size_t next = order.size();
+    for (size_t i = k; i < order.size(); ++i) {
+      if (!columns.open(order[i])) continue;
+      if (next == order.size() ||
+          given.variance(order[i]) < (1 - kEqual) * given.variance(order[next])) {
+        next = i;
+      }
     }
-    std::swap(order[static_cast<size_t>(k)], order[static_cast<size_t>(next)]);
-    rest.row(k).swap(rest.row(next));
-    rest.col(k).swap(rest.col(next));
-    const int64_t placed = order[static_cast<size_t>(k)];
-    columns.place(placed);
-    if (rest(k, k) <= kNothingNew * covariance(placed, placed)) continue;
-    const int64_t left = features - k - 1;
-    const Vector column = rest.col(k).tail(left);
-    const double variance = rest(k, k);
-    for (int64_t i = 0; i < left; ++i) {
-      rest.row(k + 1 + i).tail(left).noalias() -= column[i] / variance * column.transpose();
-    }
+    std::swap(order[k], order[next]);
+    columns.place(order[k]);
+    given.condition_on(order[k]);
   }
   return order;
 }
@@ -196,10 +186,9 @@ Vector explained_parts(const Matrix& covariance) {
   return 1 - correlations.colwise().squaredNorm().transpose().array().inverse();
 }
 
-std::vector<ParentSet> equivalent_graph(const Matrix& covariance, const AllowedEdges& edges,
+std::vector<ParentSet> equivalent_graph(const Vector& explained, const AllowedEdges& edges,
                                         const ParentCosts& costs,
                                         const std::vector<ParentSet>& parents) {
-  const Vector explained = explained_parts(covariance);
   PartlyDirected graph(edges, costs, parents);
   std::vector<ParentSet> result(parents.size());
   std::vector<int64_t> left(parents.size());

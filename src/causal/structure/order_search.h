@@ -47,8 +47,9 @@ class OpenColumns {
 /// with the smallest variance given all placed columns. A cause then precedes its effects, because
 /// the variance of an effect exceeds that of the noise unless all its causes are given.
 ///
-/// The covariance of the remaining columns, given the placed ones, is a Schur complement. Placing a
-/// column subtracts a matrix of rank one. Complexity: O(M^3).
+/// Only the variances of the remaining columns are needed, so each placed column adds one row to a
+/// Cholesky factor of the covariance. Complexity: O(M^2 r) for the rank r of the covariance, at most
+/// min(M, n - 1).
 ///
 /// Source: Chen, Drton, Wang, "On causal discovery with an equal-variance assumption", Biometrika
 /// 2019, algorithm 1 (top-down).
@@ -62,8 +63,8 @@ Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints&
 /// R^2. It comes from the inverse of the correlations with 1e-6 added to their diagonal.
 Vector explained_parts(const Matrix& covariance);
 
-/// Of the graphs that are equivalent to `parents` for a covariance, one whose edges tend to point
-/// from a smaller to a larger R^2. Effects accumulate along paths, so that later columns are
+/// Of the graphs that are equivalent to `parents`, one whose edges tend to point from a smaller to a
+/// larger R^2 (`explained`, see explained_parts). Effects accumulate along paths, so that later columns are
 /// explained better. Unlike variances, R^2 does not depend on units.
 ///
 /// Edges of colliders (two causes without an edge between them) keep their direction. So do edges
@@ -77,7 +78,7 @@ Vector explained_parts(const Matrix& covariance);
 /// Sources: Dor, Tarsi, "A simple algorithm to construct a consistent extension of a partially
 /// oriented graph", 1992; Reisach et al., "A scale-invariant sorting criterion to find a causal
 /// order in additive noise models", NeurIPS 2023.
-std::vector<ParentSet> equivalent_graph(const Matrix& covariance, const AllowedEdges& edges,
+std::vector<ParentSet> equivalent_graph(const Vector& explained, const AllowedEdges& edges,
                                         const ParentCosts& costs,
                                         const std::vector<ParentSet>& parents);
 

@@ -77,6 +77,7 @@ double minimise(const SmoothFunction& function, const Vector& l1, Vector& point,
 
   for (int64_t iteration = 0; iteration < options.iterations; ++iteration) {
     if (options.checkpoint) options.checkpoint();
+    if (options.stop && options.stop()) break;
     pseudo_gradient(point, gradient, l1, slope);
     if (slope.squaredNorm() == 0) break;
     direction = -slope;

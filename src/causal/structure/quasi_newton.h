@@ -15,6 +15,7 @@ struct QuasiNewtonOptions {
   double tolerance = 1e-7;    ///< relative decrease over ten iterations that ends the search
   int64_t memory = 10;        ///< number of pairs of steps and changes of the gradient
   std::function<void()> checkpoint = {};
+  std::function<bool()> stop = {};  ///< asked between iterations; true ends the search
 };
 
 /// Minimises f(x) + sum_i l1_i |x_i| from `point`, which must be in the domain. Leaves the best
