@@ -6,6 +6,7 @@
 #include "causal/option_names.h"
 #include "causal/structure/cape_structure.h"
 #include "causal/structure/parent_search.h"
+#include "causal/structure/prepare.h"
 #include "causal/tensors.h"
 #include "cli/causal_certainty.h"
 #include "cli/causal_fit_report.h"
@@ -16,6 +17,7 @@
 #include "io/output_file.h"
 #include "support/error.h"
 #include "support/log.h"
+#include "support/printable.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -55,6 +57,23 @@ CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   return options;
 }
 
+void check_orientation(const FitOptions& o) {
+  if (!o.orient_by_noise) return;
+  const auto refuse = [](bool given, const std::string& expected, const std::string& got) {
+    if (given) {
+      throw InputError("--orient-by-noise: expected " + expected + ", got " + got);
+    }
+  };
+  const CausalRowFlags& rows = o.table.rows;
+  refuse(o.nonlinear, "linear effects", "--nonlinear");
+  refuse(!rows.groups.empty(), "rows of one group", "--groups");
+  refuse(!rows.targets.empty(), "rows without interventions", "--targets");
+  refuse(!rows.kinds.empty(), "continuous columns", "--kind");
+  refuse(o.table.missing == name_of(MissingValues::likelihood), "a table without gaps",
+         "--missing likelihood");
+  refuse(o.confidence > 0, "no samples, whose graphs noises do not turn", "--confidence");
+}
+
 CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& table) {
   ProgressBar bar("fit", steps_of(options, table.observations.values.rows()), o.json);
   int64_t done = 0;
@@ -70,8 +89,59 @@ CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& 
   }
 }
 
+// Turns edges of the fit by noises, and then ranks pairs by their weights. Nothing without
+// --orient-by-noise.
+std::optional<NoiseDirections> turn_edges(const FitOptions& o, const CausalFitOptions& options,
+                                          const CausalTable& table, CausalFit& fit) {
+  if (!o.orient_by_noise || fit.interrupted) return {};
+  ProgressBar bar("orient by noise", 0, o.json);
+  int64_t done = 0;
+  const Matrix& values = table.observations.values;
+  const Matrix prepared =
+      causal::prepared_table({values.data(), values.rows(), values.cols()}, o.standardise);
+  NoiseDirections found = [&] {
+    try {
+      return orient_by_noise(causal::to_tensor(prepared), fit.adjacency,
+                             {.constraints = options.constraints,
+                              .checkpoint = [&] { bar.update(done++); },
+                              .stop = interrupt::requested});
+    } catch (const c10::ValueError& error) {
+      std::string message = error.what_without_backtrace();
+      const std::string prefix = "[orient_by_noise] ";
+      if (message.starts_with(prefix)) message.replace(0, prefix.size(), "--orient-by-noise: ");
+      throw InputError(message);
+    }
+  }();
+  fit.interrupted = found.interrupted;
+  if (found.gain > 0) {
+    fit.adjacency = fit.weights = found.adjacency;
+    fit.scores = found.adjacency.abs();
+  }
+  return found;
+}
+
+void report_turned(const FitOptions& o, const NoiseDirections& found, const CausalTable& table,
+                   RunLog& log) {
+  const std::vector<std::string> turned = edge_names(found.turned, table.names);
+  const std::string finding =
+      found.gain > 0
+          ? fmt::format(
+                "noises are not Gaussian (p = {:.2g}) and turned {} edges; the cost fell by "
+                "{:.4g}",
+                found.p_value, turned.size(), found.gain)
+          : fmt::format("noises turned no edge (p = {:.2g} if all are Gaussian)", found.p_value);
+  log.write("noise_directions", {{"p_value", found.p_value},
+                                 {"gain", found.gain},
+                                 {"turned", turned},
+                                 {"findings", Json::array({finding})}});
+  if (o.json) return;
+  for (const std::string& edge : turned) print(fmt::format("turned {}\n", printable(edge)));
+  print(finding + "\n");
+}
+
 int run_fit(const FitOptions& o) {
   check_certainty(o);
+  check_orientation(o);
   const CausalTable table = read_causal_table(o.table);
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
@@ -81,11 +151,13 @@ int run_fit(const FitOptions& o) {
   const std::string warning = causal::few_rows_warning(values.rows(), values.cols());
   if (!warning.empty()) log_warning_once("few rows", warning);
   const CausalFitOptions options = options_of(o, table);
-  const CausalFit result = fit(o, options, table);
+  CausalFit result = fit(o, options, table);
+  const std::optional<NoiseDirections> directions = turn_edges(o, options, table, result);
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);
   log.write("fit", report.json());
   if (!o.json) print(report.text());
+  if (directions) report_turned(o, *directions, table, log);
   if (!o.out.empty()) {
     write_graph(o.out, "graph", {table.names, report.graph()});
     io::write_text(o.out + "/scores.csv",
@@ -113,6 +185,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
                    "nsimplex causal fit trial.csv --groups batch --targets set --standardise\n"
                    "nsimplex causal fit patients.csv --kind sick=binary --kind visits=count\n"
                    "nsimplex causal fit genes.csv --screen 2000 --drop --standardise\n"
+                   "nsimplex causal fit table.csv --standardise --orient-by-noise\n"
                    "nsimplex causal fit table.csv --confidence 100 --limits --out runs/sure",
        .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv",
                  "confidence.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},
@@ -139,6 +212,8 @@ void add_causal_fit(CLI::App& parent, Session& session) {
                   "Weight of the l1 norm; default: set by the estimator")
       ->group("Estimator");
   add("--rank", options->rank, "Columns of the factors of lowrank and paper-lowrank");
+  add_flag("--orient-by-noise", options->orient_by_noise,
+           "Reverse edges while noise that is not Gaussian speaks for it");
   add_constraint_options(command, options->constraints);
   add_certainty_options(command, *options);
   command

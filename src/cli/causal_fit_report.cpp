@@ -89,16 +89,6 @@ std::string scores_table(const std::vector<CausalScores>& all, bool truth) {
 
 constexpr double kUsualThreshold = 0.3;  // in most published results
 
-std::vector<std::string> edge_names(const at::Tensor& edges,
-                                    const std::vector<std::string>& names) {
-  std::vector<std::string> all;
-  for (int64_t edge = 0; edge < edges.size(0); ++edge) {
-    all.push_back(fmt::format("{} -> {}", names[edges[edge][0].item<int64_t>()],
-                              names[edges[edge][1].item<int64_t>()]));
-  }
-  return all;
-}
-
 TableView view(const Matrix& matrix) { return {matrix.data(), matrix.rows(), matrix.cols()}; }
 
 int64_t gaps_in(const Matrix& table) { return table.array().isNaN().count(); }
@@ -117,6 +107,16 @@ Matrix filled(Matrix table) {
 }
 
 }  // namespace
+
+std::vector<std::string> edge_names(const at::Tensor& edges,
+                                    const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  for (int64_t edge = 0; edge < edges.size(0); ++edge) {
+    all.push_back(fmt::format("{} -> {}", names[edges[edge][0].item<int64_t>()],
+                              names[edges[edge][1].item<int64_t>()]));
+  }
+  return all;
+}
 
 FitReport::FitReport(const FitOptions& options, const CausalTable& table, const CausalFit& fit,
                      std::optional<Matrix> truth, Json read)

@@ -21,8 +21,11 @@ struct FitOptions : CommonOptions {
   std::optional<double> threshold, sparsity;
   int64_t rank = 40, confidence = 0;
   std::string resampling = "halves";
-  bool limits = false;
+  bool limits = false, orient_by_noise = false;
 };
+
+/// "CAUSE -> EFFECT" of edges int64 [k, 2].
+std::vector<std::string> edge_names(const at::Tensor& edges, const std::vector<std::string>& names);
 
 /// Scores of one graph against a known one; all null if none is known.
 struct CausalScores {

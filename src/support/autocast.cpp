@@ -69,6 +69,7 @@ constexpr const char* kAsGiven[] = {
     "causal_fit_rows",
     "causal_linear_model",
     "causal_metrics",
+    "causal_orient_by_noise",
     "causal_pipeline_write",
     "causal_ranking",
     "causal_screen_columns",

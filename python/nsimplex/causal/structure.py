@@ -238,8 +238,8 @@ def operator_arguments(options: FitOptions) -> list[Any]:
     *plain, forbidden, required, tiers, groups, targets, soft, kinds, missing = options
     return [
         *plain,
-        _edges(forbidden),
-        _edges(required),
+        edge_pairs(forbidden),
+        edge_pairs(required),
         tiers,
         groups,
         target_pairs(targets),
@@ -252,9 +252,10 @@ def operator_arguments(options: FitOptions) -> list[Any]:
 def target_pairs(targets: Sequence[Sequence[int]]) -> Tensor | None:
     """int64 [k, 2]: pairs of a row and a column that was intervened on in it; None for none."""
     pairs = [(row, column) for row, own in enumerate(targets) for column in own]
-    return _edges(pairs) if targets else None
+    return edge_pairs(pairs) if targets else None
 
 
-def _edges(pairs: Iterable[tuple[int, int]]) -> Tensor:
+def edge_pairs(pairs: Iterable[tuple[int, int]]) -> Tensor:
+    """int64 [k, 2]."""
     rows = [list(pair) for pair in pairs]
     return torch.tensor(rows, dtype=torch.int64) if rows else torch.empty(0, 2, dtype=torch.int64)

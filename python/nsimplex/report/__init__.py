@@ -86,6 +86,7 @@ SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
     "confidence": certainty_sections,
     "edge_confidence": certainty_sections,
     "causal_limits": certainty_sections,
+    "noise_directions": certainty_sections,
     "simulate": simulated_sections,
     "embed": embedded_sections,
     "structure": placement_sections,

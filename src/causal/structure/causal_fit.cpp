@@ -34,16 +34,6 @@ using namespace causal;
 
 constexpr double kThreshold = 0.2;  // that of the paper
 
-Tensor edge_table(const std::vector<CausalEdge>& edges) {
-  Tensor result = at::empty({static_cast<int64_t>(edges.size()), 2}, at::kLong);
-  int64_t* at = result.mutable_data_ptr<int64_t>();
-  for (const CausalEdge& edge : edges) {
-    *at++ = edge.cause;
-    *at++ = edge.effect;
-  }
-  return result;
-}
-
 // One case per estimator.
 Structure estimate(TableView table, const CausalFitOptions& options) {
   const bool has_nonlinear = options.estimator == StructureEstimator::order ||

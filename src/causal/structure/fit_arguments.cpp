@@ -10,9 +10,10 @@ namespace {
 
 using at::Tensor;
 
-std::vector<CausalEdge> parse_edges(const char* argument, const Tensor& edges) {
-  TORCH_CHECK_VALUE(edges.dim() == 2 && edges.size(1) == 2 && edges.scalar_type() == at::kLong,
-                    "[causal_fit] ", argument, ": expected int64 of shape [edges, 2], got ",
+std::vector<CausalEdge> parse_edges(const char* function, const char* argument,
+                                    const Tensor& edges) {
+  TORCH_CHECK_VALUE(edges.dim() == 2 && edges.size(1) == 2 && edges.scalar_type() == at::kLong, "[",
+                    function, "] ", argument, ": expected int64 of shape [edges, 2], got ",
                     edges.scalar_type(), " of shape ", edges.sizes());
   const Tensor rows = edges.cpu().contiguous();
   const int64_t* at = rows.const_data_ptr<int64_t>();
@@ -22,6 +23,22 @@ std::vector<CausalEdge> parse_edges(const char* argument, const Tensor& edges) {
 }
 
 }  // namespace
+
+EdgeConstraints parse_constraints(const char* function, const Tensor& forbidden,
+                                  const Tensor& required, at::IntArrayRef tiers) {
+  return {parse_edges(function, "forbidden", forbidden),
+          parse_edges(function, "required", required), tiers.vec()};
+}
+
+Tensor edge_table(const std::vector<CausalEdge>& edges) {
+  Tensor result = at::empty({static_cast<int64_t>(edges.size()), 2}, at::kLong);
+  int64_t* at = result.mutable_data_ptr<int64_t>();
+  for (const CausalEdge& edge : edges) {
+    *at++ = edge.cause;
+    *at++ = edge.effect;
+  }
+  return result;
+}
 
 std::vector<std::vector<int64_t>> parse_targets(const Tensor& pairs, int64_t rows) {
   TORCH_CHECK_VALUE(pairs.dim() == 2 && pairs.size(1) == 2 && pairs.scalar_type() == at::kLong,
@@ -57,8 +74,7 @@ CausalFitOptions parse_fit_options(int64_t rows, std::string_view estimator, boo
   options.rank = rank;
   options.sample = sample;
   options.seed = seed;
-  options.constraints = {parse_edges("forbidden", forbidden), parse_edges("required", required),
-                         tiers.vec()};
+  options.constraints = parse_constraints("causal_fit", forbidden, required, tiers);
   options.groups = groups.vec();
   if (targets) options.targets = parse_targets(*targets, rows);
   options.soft = soft;

@@ -29,6 +29,14 @@ CausalFitOptions parse_fit_options(int64_t rows, std::string_view estimator, boo
                                    bool soft, const std::vector<std::string>& kinds,
                                    std::string_view missing);
 
+/// Constraints from tables of two columns, the edges, and numbers of tiers. c10::ValueError
+/// "[function] ARGUMENT: ..".
+EdgeConstraints parse_constraints(const char* function, const at::Tensor& forbidden,
+                                  const at::Tensor& required, at::IntArrayRef tiers);
+
+/// int64 [edges, 2]: cause and effect.
+at::Tensor edge_table(const std::vector<CausalEdge>& edges);
+
 /// The columns of each row that pairs [targets, 2] of a row and a column name.
 std::vector<std::vector<int64_t>> parse_targets(const at::Tensor& pairs, int64_t rows);
 

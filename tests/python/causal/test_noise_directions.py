@@ -1,6 +1,9 @@
 """Directions that noise tells where covariances do not."""
 
+import json
 import math
+import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -88,6 +91,142 @@ def test_units_change_weights_only():
     found, scaled = (causal.orient_by_noise(each, BACKWARDS) for each in (table, table * units))
     assert scaled.turned == found.turned
     torch.testing.assert_close(scaled.adjacency, found.adjacency * units / units[:, None])
+
+
+@pytest.mark.parametrize(
+    "options, gain, p_value, turned",
+    [
+        (
+            dict(graph="sf", nodes=20, observations=1000, noise="exponential", seed=5),
+            1664.4530864765525,
+            0.0,
+            [(4, 9), (11, 15)],
+        ),
+        (  # too many columns for the second start
+            dict(graph="er", nodes=60, observations=300, noise="exponential", seed=1),
+            1228.035627386414,
+            0.0,
+            [(25, 2), (22, 6), (47, 12), (28, 26), (32, 41), (5, 47)],
+        ),
+        (
+            dict(graph="er", nodes=5, observations=60, noise="exponential", seed=0),
+            97.35863793331441,
+            1.258971386308319e-12,
+            [(4, 0), (2, 1), (3, 1), (4, 1), (3, 2)],
+        ),
+        (
+            dict(graph="er", nodes=12, observations=200, noise="gumbel", seed=3),
+            133.3760093275061,
+            5.802150569861161e-96,
+            [(3, 0), (6, 7)],
+        ),
+        (
+            dict(graph="er", nodes=30, observations=150, noise="gaussian", seed=1),
+            0.0,
+            0.25883797493842325,
+            [],
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::nsimplex.causal.FewRowsWarning")
+def test_numbers_are_those_of_an_earlier_implementation_in_python(options, gain, p_value, turned):
+    made = causal.simulate(**options)
+    fit = causal.causal_fit(made.table, standardise=True)
+    found = causal.orient_by_noise(made.table, fit.adjacency)
+    assert found.gain == pytest.approx(gain, rel=1e-6)
+    assert found.p_value == pytest.approx(p_value, rel=1e-6)
+    assert found.turned == turned
+
+
+def test_constraints_hold():
+    table = drawn(CHAIN, "exponential", 1000, 0)
+    for constraints in (
+        dict(forbidden=[(0, 1)]),
+        dict(required=[(1, 0)]),
+        dict(tiers=[1, 0, 0]),
+    ):
+        found = causal.orient_by_noise(table, BACKWARDS, **constraints)
+        assert (0, 1) not in edges(found.adjacency)
+        assert causal.causal_metrics(found.adjacency, CHAIN).sid is not None  # acyclic
+        if "required" in constraints:
+            assert (1, 0) in edges(found.adjacency)
+    with pytest.raises(ValueError, match="graph: expected no forbidden edge, got 1 -> 0"):
+        causal.orient_by_noise(table, BACKWARDS, forbidden=[(1, 0)])
+    with pytest.raises(ValueError, match="graph: expected the required edge 0 -> 2, got none"):
+        causal.orient_by_noise(table, BACKWARDS, required=[(0, 2)])
+    with pytest.raises(ValueError, match="tiers: expected 3 numbers, one a column, got 2"):
+        causal.orient_by_noise(table, BACKWARDS, tiers=[0, 1])
+
+
+def fit_of(executable, env, *words):
+    words = [executable, "causal", "fit", *map(str, words)]
+    return subprocess.run(words, capture_output=True, text=True, env=env)
+
+
+@pytest.fixture
+def file(tmp_path):
+    made = causal.simulate(graph="sf", nodes=12, noise="exponential", seed=5)
+    path = tmp_path / "table.csv"
+    rows = "\n".join(",".join(map(repr, row)) for row in made.table.tolist())
+    path.write_text(",".join(f"c{n}" for n in range(12)) + "\n" + rows + "\n")
+    return path
+
+
+def test_the_command_turns_the_same_edges(executable, subprocess_env, file, tmp_path):
+    done = fit_of(
+        executable,
+        subprocess_env,
+        file,
+        *("--standardise", "--orient-by-noise", "--json", "--out", tmp_path / "r"),
+    )
+    assert done.returncode == 0, done.stderr
+    lines = {line["kind"]: line for line in map(json.loads, done.stdout.splitlines())}
+    table = causal.usable_table(file).values
+    table = (table - table.mean(dim=0)) / table.std(dim=0, correction=0)
+    fit = causal.causal_fit(table)
+    found = causal.orient_by_noise(table, fit.adjacency)
+    said = lines["noise_directions"]
+    assert said["turned"] == [f"c{i} -> c{j}" for i, j in found.turned] != []
+    assert said["gain"] == pytest.approx(found.gain)
+    assert said["p_value"] == pytest.approx(found.p_value)
+    assert lines["fit"]["edges"] == int((found.adjacency != 0).sum())
+    written = np.loadtxt(tmp_path / "r" / "graph.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(written, found.adjacency.numpy(), atol=1e-9)
+    scores = np.loadtxt(tmp_path / "r" / "scores.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(scores, np.abs(written), atol=1e-9)
+
+
+def test_the_command_respects_constraints_and_says_what_it_did(executable, subprocess_env, file):
+    plain = fit_of(executable, subprocess_env, file, "--standardise", "--orient-by-noise")
+    assert plain.returncode == 0, plain.stderr
+    turned = re.findall(r"^turned (\S+) -> (\S+)$", plain.stdout, re.MULTILINE)
+    assert turned and "noises are not Gaussian (p = " in plain.stdout
+    forbidden = ",".join(f"{cause}:{effect}" for cause, effect in turned)
+    done = fit_of(
+        executable,
+        subprocess_env,
+        file,
+        *("--standardise", "--orient-by-noise", "--forbid", forbidden),
+    )
+    assert done.returncode == 0, done.stderr
+    again = re.findall(r"^turned (\S+) -> (\S+)$", done.stdout, re.MULTILINE)
+    assert not set(turned) & set(again)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--nonlinear"], "expected linear effects, got --nonlinear"),
+        (["--groups", "c0"], "expected rows of one group, got --groups"),
+        (["--targets", "c0"], "expected rows without interventions, got --targets"),
+        (["--kind", "c0=count"], "expected continuous columns, got --kind"),
+        (["--missing", "likelihood"], "expected a table without gaps, got --missing likelihood"),
+        (["--confidence", "4"], "whose graphs noises do not turn, got --confidence"),
+    ],
+)
+def test_the_command_names_what_it_cannot_combine(executable, subprocess_env, file, words, said):
+    done = fit_of(executable, subprocess_env, file, "--orient-by-noise", *words)
+    assert done.returncode == 2 and "--orient-by-noise: " in done.stderr and said in done.stderr
 
 
 @pytest.mark.parametrize("noise", ["laplace", "uniform"])

@@ -271,6 +271,14 @@ ON_THE_HOST = {
     ),
     "causal_fit_rows": plain(*FIT_OF_ROWS),
     "causal_linear_model": plain(draw(60, 4).double(), TRUTH.double(), [], None),
+    "causal_orient_by_noise": plain(
+        draw(60, 4).double(),
+        TRUTH.double(),
+        0.05,
+        torch.zeros(0, 2, dtype=torch.int64),
+        torch.zeros(0, 2, dtype=torch.int64),
+        [],
+    ),
     "causal_metrics": plain(TRUTH.double(), TRUTH.double()),
     # a file of causal_pipeline_write, which its own tests read and write
     "causal_pipeline_read": None,

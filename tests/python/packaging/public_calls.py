@@ -329,7 +329,10 @@ CALLS = {
         [_table(), _chain()],
         dict(names=["a", "b", "c"], level=0.05),
     ),
-    "causal.orient_by_noise": lambda: ([_table(), _chain()], dict(level=0.05)),
+    "causal.orient_by_noise": lambda: (
+        [_table(), _chain()],
+        dict(level=0.05, forbidden=[(2, 0)], required=[], tiers=[0, 1, 2]),
+    ),
     "causal.causal_metrics": lambda: ([_chain(), _chain()], {}),
     "causal.edge_curves": lambda: ([_chain(), _chain()], {}),
     "causal.causal_sortability": lambda: ([_table(), _chain()], {}),
