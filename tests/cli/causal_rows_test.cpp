@@ -208,7 +208,8 @@ TEST(CausalFitStop, CtrlCKeepsTheBestGraphSoFar) {
     EXPECT_EQ(line["interrupted"], true);
     EXPECT_FALSE(line.contains("baselines"));
     EXPECT_GT(line["edges"], 0);
-    for (const char* name : {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv"}) {
+    for (const char* name :
+         {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv"}) {
       EXPECT_TRUE(std::filesystem::exists(out + "/" + name)) << name;
     }
   }

@@ -155,7 +155,8 @@ TEST(GraphExpressivity, FilesThatCannotBeCompared) {
   EXPECT_THAT(error({kPath, large}, {"--form", "softmax"}), HasSubstr("20 nodes at most"));
   EXPECT_THAT(error({kPath, kPath}, {"--form", "softmax", "--exact"}), HasSubstr("--exact"));
   EXPECT_THAT(error({kPath, kPath}, {"--order", "1"}), HasSubstr("expected 2 or 3 with --form"));
-  EXPECT_THAT(error({kPath, kPath}, {"--form", "ppgn"}), HasSubstr("--form ppgn: expected --order 2"));
+  EXPECT_THAT(error({kPath, kPath}, {"--form", "ppgn"}),
+              HasSubstr("--form ppgn: expected --order 2"));
   EXPECT_THAT(error({kPath, kPath}, {"--mask", "patterns"}), HasSubstr("--form simplicial"));
   EXPECT_THAT(error({kPath, star()}, {"--form", "simplicial"}),
               HasSubstr("16777216 tuples of neighbours at most, got 17173770 in graph 1"));
