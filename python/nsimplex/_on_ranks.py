@@ -17,6 +17,9 @@ from ._joining import agree_on_name
 from ._library import PREFIX
 
 _DEFAULT_TIMEOUT = 600.0
+#: How long ranks wait for others to start, at least. Processes that load the libraries on a busy
+#: machine may be much further apart than ranks that train.
+_START_TIMEOUT = 180.0
 #: Tells programs that the command line starts: a name for their own group, and its timeout.
 _PROGRAMS = "NSIMPLEX_RANKS"
 
@@ -27,7 +30,7 @@ def run_command(command: str, words: list[str]) -> int:
 
     If the environment has torchrun's ``RANK``, the process joins the group of all ranks, with Gloo
     on CPUs and NCCL on GPUs. An option before the command, ``--rank-timeout SECONDS`` (600), says
-    how long ranks wait for each other.
+    how long ranks wait for each other. At the start they wait three minutes at least.
     """
     parser = argparse.ArgumentParser(prog=f"nsimplex.{command}", add_help=False, allow_abbrev=False)
     parser.add_argument("--rank-timeout", type=float, default=_DEFAULT_TIMEOUT)
@@ -63,16 +66,20 @@ def join_programs() -> bool:
     from torch._C._distributed_c10d import PrefixStore, TCPStore  # not in every build of torch
 
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    timeout = datetime.timedelta(seconds=float(seconds))
-    store = TCPStore(address, port, is_master=False, timeout=timeout)
-    dist.init_process_group(
-        "gloo",
-        store=PrefixStore(name, store),
-        rank=int(os.environ["RANK"]),
-        world_size=int(os.environ["WORLD_SIZE"]),
-        timeout=timeout,
-    )
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    start, timeout = _timeouts(float(seconds))
+    store = PrefixStore(name, TCPStore(address, port, is_master=False, timeout=start))
+    agree_on_name(store, rank, ranks, start.total_seconds())  # all have started
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=timeout)
     return True
+
+
+def _timeouts(seconds: float) -> tuple[datetime.timedelta, datetime.timedelta]:
+    """How long to wait for ranks that start, and for their messages."""
+    return (
+        datetime.timedelta(seconds=max(seconds, _START_TIMEOUT)),
+        datetime.timedelta(seconds=seconds),
+    )
 
 
 def _join(seconds: float) -> str:
@@ -84,9 +91,9 @@ def _join(seconds: float) -> str:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    timeout = datetime.timedelta(seconds=seconds)
-    store, rank, ranks = next(dist.rendezvous("env://", timeout=timeout))
-    name = agree_on_name(store, rank, ranks, seconds)
+    start, timeout = _timeouts(seconds)
+    store, rank, ranks = next(dist.rendezvous("env://", timeout=start))
+    name = agree_on_name(store, rank, ranks, start.total_seconds())
     group_store = PrefixStore(f"nsimplex/{name}/command", store)
     dist.init_process_group(
         backend, store=group_store, rank=rank, world_size=ranks, timeout=timeout
