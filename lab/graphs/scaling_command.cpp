@@ -11,6 +11,7 @@
 #include "cli/graph_experiment.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "equivariant/classes/equivariant_classes.h"
 #include "lab/experiments.h"
 #include "support/error.h"
 #include "support/names.h"
