@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/graph_experiment.h"
+#include "equivariant/classes/equivariant_classes.h"
 #include "support/error.h"
 #include "support/names.h"
 #include "train/baseline_networks.h"

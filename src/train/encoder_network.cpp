@@ -213,7 +213,8 @@ GraphModel::Forward EncoderNetwork::prepare(const GraphBatch& batch) {
 
 void EncoderNetwork::redraw_features() {
   if (features_) features_->redraw();
-  if (readout_features_ && readout_features_.ptr() != features_.ptr()) readout_features_->redraw();
+  if (!readout_features_) return;
+  if (!features_ || readout_features_.ptr() != features_.ptr()) readout_features_->redraw();
 }
 
 LaplacianTransformer::LaplacianTransformer(int64_t node_channels, int64_t encodings,
