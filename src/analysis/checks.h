@@ -30,7 +30,7 @@ auto as_operator(Call&& call) {
   try {
     return call();
   } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, error.what());
+    C10_THROW_ERROR(ValueError, error.what());
   }
 }
 

@@ -23,7 +23,7 @@ auto reading(Read&& read) {
   try {
     return read();
   } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, error.what());
+    C10_THROW_ERROR(ValueError, error.what());
   }
 }
 

@@ -13,7 +13,7 @@ auto as_function(const char* function, Call&& call) {
   try {
     return call();
   } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, "[", function, "] ", error.what());
+    C10_THROW_ERROR(ValueError, c10::str("[", function, "] ", error.what()));
   }
 }
 

@@ -44,7 +44,7 @@ cubins::File& compiled_kernels() {
     try {
       return std::make_unique<cubins::File>(path_of_file());
     } catch (const InputError& error) {
-      TORCH_CHECK_VALUE(false, "[attention] ", kVariable, ": ", error.what());
+      C10_THROW_ERROR(ValueError, c10::str("[attention] ", kVariable, ": ", error.what()));
     }
   }();
   return *file;

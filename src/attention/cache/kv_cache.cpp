@@ -292,7 +292,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         try {
           self->caches.load(path, device);
         } catch (const InputError& error) {  // a ValueError in Python, as for every reader
-          TORCH_CHECK_VALUE(false, error.what());
+          C10_THROW_ERROR(ValueError, error.what());
         }
       });
 }

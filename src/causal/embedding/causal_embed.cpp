@@ -173,7 +173,7 @@ CausalEmbedding causal_embed(const Tensor& adjacency, const CausalEmbeddingOptio
   try {
     made = causal::embed(graph, options, causal::on_threads);
   } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, "[causal_embed] ", error.what());
+    C10_THROW_ERROR(ValueError, c10::str("[causal_embed] ", error.what()));
   }
   const double seconds = watch.seconds();
   const auto tensor = [](const double* data, at::IntArrayRef shape) {

@@ -304,7 +304,7 @@ std::tuple<std::string, std::vector<std::string>, std::vector<Tensor>> read(std:
   try {
     file = read_pipeline_file(std::string(path));
   } catch (const InputError& error) {
-    TORCH_CHECK_VALUE(false, error.what());
+    C10_THROW_ERROR(ValueError, error.what());
   }
   std::vector<std::string> names;
   std::vector<Tensor> tensors;

@@ -159,7 +159,7 @@ EquivariantAttentionPlan equivariant_attention_plan(
         own_input.view(), own_output.view(), plan.input, plan.output, classes, light,
         /*tables=*/options.form == AttentionForm::kernel));
   } catch (const std::length_error& error) {
-    TORCH_CHECK_VALUE(false, "[equivariant_attention_plan] ", error.what());
+    C10_THROW_ERROR(ValueError, c10::str("[equivariant_attention_plan] ", error.what()));
   }
   return plan;
 }

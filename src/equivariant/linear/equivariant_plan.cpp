@@ -191,7 +191,7 @@ SumPlan sum_plan(TupleJoin& join, EquivariantPlan& plan) {
   try {
     return make_sum_plan(join, plan.input_rows, plan.input, classes, bias_classes);
   } catch (const std::length_error& error) {
-    TORCH_CHECK_VALUE(false, "[equivariant_plan] ", error.what());
+    C10_THROW_ERROR(ValueError, c10::str("[equivariant_plan] ", error.what()));
   }
 }
 
