@@ -8,13 +8,12 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "causal/graph/acyclic.h"
 #include "causal/graph/edge_constraints.h"
+#include "causal/structure/noise_input.h"
 #include "causal/structure/noise_order.h"
-#include "support/error.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -315,70 +314,6 @@ class NoiseSearch {
   std::map<std::pair<int64_t, Causes>, CausesFit> fitted_;
   bool interrupted_ = false;
 };
-
-std::string shape_text(TableView matrix) {
-  return "[" + std::to_string(matrix.rows()) + ", " + std::to_string(matrix.cols()) + "]";
-}
-
-void check_noise_arguments(TableView table, TableView graph, double level) {
-  if (graph.rows() != table.cols() || graph.cols() != table.cols()) {
-    throw InputError("graph: expected [M, M] for a table [n, M], got " + shape_text(graph) +
-                     " and " + shape_text(table));
-  }
-  if (table.rows() < 4 || table.cols() < 1) {
-    const bool rows = table.rows() < 4;
-    throw InputError(rows ? "table: expected at least 4 rows, got " + std::to_string(table.rows())
-                          : std::string("table: expected at least one column, got none"));
-  }
-  if (!table.allFinite()) throw InputError("table: expected finite numbers");
-  if (!(level > 0 && level < 1)) {
-    throw InputError("level: expected a number in (0, 1), got " + std::to_string(level));
-  }
-}
-
-// The causes of every column of a graph without cycles that satisfies the constraints.
-AdjacencyLists checked_causes(TableView graph, const AllowedEdges& allowed) {
-  Matrix edges = (graph.array() != 0).cast<double>();
-  edges.diagonal().setZero();
-  if (!causal_order(edges)) throw InputError("graph: expected no cycle");
-  for (int64_t cause = 0; cause < edges.rows(); ++cause) {
-    for (int64_t effect = 0; effect < edges.cols(); ++effect) {
-      const bool edge = edges(cause, effect) != 0;
-      const std::string pair = std::to_string(cause) + " -> " + std::to_string(effect);
-      if (edge && !allowed.allowed(cause, effect)) {
-        throw InputError("graph: expected no forbidden edge, got " + pair);
-      }
-      if (!edge && allowed.required(cause, effect)) {
-        throw InputError("graph: expected the required edge " + pair + ", got none");
-      }
-    }
-  }
-  return causes_of(edges);
-}
-
-// Columns of mean 0 and variance 1, and their deviations.
-struct UnitColumns {
-  Square columns;
-  Vector deviations;
-};
-
-UnitColumns unit_columns(TableView table) {
-  UnitColumns result{table, Vector(table.cols())};
-  for (Eigen::Index k = 0; k < table.cols(); ++k) {
-    auto column = result.columns.col(k);
-    const bool constant = (column.array() == column[0]).all();
-    const double unit = constant ? 1 : column.cwiseAbs().maxCoeff();
-    column /= unit;  // squares of large numbers would be infinite
-    column.array() -= column.mean();
-    const double deviation = std::sqrt(column.squaredNorm() / static_cast<double>(table.rows()));
-    if (constant || !(deviation > 0)) {
-      throw InputError("table: column " + std::to_string(k) + " is constant");
-    }
-    column /= deviation;
-    result.deviations[k] = deviation * unit;
-  }
-  return result;
-}
 
 }  // namespace
 
