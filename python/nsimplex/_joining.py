@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch.distributed import Store
+    from torch._C._distributed_c10d import Store
 
 _PAUSE = 0.02  # seconds between two looks at the store
 _FOLDER = "nsimplex/join"
@@ -40,11 +40,11 @@ def agree_on_name(store: Store, rank: int, ranks: int, seconds: float) -> str:
 
 
 def _lead(store: Store, ranks: int, deadline: float) -> str:
-    name, words = "", None
+    name, words = "", {}
     while True:
         present = {rank: _read(store, f"word/{rank}") for rank in range(1, ranks)}
         if None not in present.values():
-            if present != words:
+            if not name or present != words:
                 name, words = secrets.token_hex(8), present
                 _write(store, "offer", json.dumps([name, *words.values()]))
             accepted = [_read(store, f"{name}/{rank}") for rank in words]

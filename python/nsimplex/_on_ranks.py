@@ -86,13 +86,14 @@ def _join(seconds: float) -> str:
     """Joins the other ranks and returns the name of the group of all."""
     from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
     from torch.distributed.distributed_c10d import _get_default_group
+    from torch.distributed.rendezvous import rendezvous
 
     backend = "gloo"
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     start, timeout = _timeouts(seconds)
-    store, rank, ranks = next(dist.rendezvous("env://", timeout=start))
+    store, rank, ranks = next(rendezvous("env://", timeout=start))
     name = agree_on_name(store, rank, ranks, start.total_seconds())
     group_store = PrefixStore(f"nsimplex/{name}/command", store)
     dist.init_process_group(

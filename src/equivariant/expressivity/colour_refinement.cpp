@@ -72,6 +72,7 @@ std::vector<int64_t> refine_colours(std::span<const io::SimpleGraph> graphs, int
     count = palette.size();
   }
   std::vector<std::vector<int32_t>> colours;
+  colours.reserve(coloured.size());
   for (Coloured& graph : coloured) colours.push_back(std::move(graph.colours));
   return number_kinds(colours);
 }

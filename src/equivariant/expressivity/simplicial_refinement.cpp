@@ -148,6 +148,7 @@ std::vector<int64_t> refine_simplicial_colours(std::span<const io::SimpleGraph> 
     count = palette.size();
   }
   std::vector<std::vector<int32_t>> colours;
+  colours.reserve(masked.size());
   for (Masked& graph : masked) colours.push_back(std::move(graph.colours));
   return number_kinds(colours);
 }
