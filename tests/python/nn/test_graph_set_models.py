@@ -238,7 +238,9 @@ def test_a_probability_of_one_has_a_finite_logit():
             "[SetToGraph] query_sizes: expected each size once",
         ),
         (
-            lambda: GraphTransformer("hyperedge", width=8)(hypergraph(), asked(hypergraph(), 2, 2)),
+            lambda: GraphTransformer("hyperedge", order=[2, 3], width=8)(
+                hypergraph(), asked(hypergraph(), 2, 2)
+            ),
             "[GraphTransformer] queries: expected one list of size 2, got two",
         ),
     ],
