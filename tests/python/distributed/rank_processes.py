@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -161,3 +162,18 @@ def ranks_of(agent, module="nsimplex.lm"):
         ): pid
         for pid in pids
     }
+
+
+def restart_after_a_kill(words, killed, out, lines, environment, module="nsimplex.lm", seconds=180):
+    """torchrun trains on two ranks, one of them is killed after so many lines of metrics, and the
+    ranks that torchrun starts then end well in time."""
+    start = torchrun(2, "--max-restarts", "2", module=module)
+    log = out.parent / "log"
+    with open(log, "w") as stream:
+        agent = subprocess.Popen([*start, *words], env=environment, stdout=stream, stderr=stream)
+        try:
+            wait_for_lines(out, lines)
+            os.kill(ranks_of(agent.pid, module)[killed], signal.SIGKILL)
+            assert agent.wait(seconds) == 0, log.read_text()
+        finally:
+            agent.kill()

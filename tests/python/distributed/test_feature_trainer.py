@@ -11,7 +11,13 @@ import subprocess
 import time
 
 import pytest
-from rank_processes import Ranks, assert_close, finish, ranks_of, torchrun, wait_for_lines
+from rank_processes import (
+    Ranks,
+    assert_close,
+    finish,
+    restart_after_a_kill,
+    wait_for_lines,
+)
 
 SMALL = (
     "--encodings none,cape --embed-steps 20 --dim 8 --heads 2 --layers 1 --restore-epochs 2 "
@@ -237,18 +243,7 @@ def test_torchrun_restarts_after_a_killed_rank(
     files, tmp_path, subprocess_env, uninterrupted, killed
 ):
     out = tmp_path / "run"
-    start = torchrun(2, "--max-restarts", "2", module="nsimplex.causal")
-    with open(tmp_path / "log", "w") as log:
-        agent = subprocess.Popen(
-            [*start, *command("classify", files, out, *MANY)],
-            env=subprocess_env,
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            wait_for_lines(out, 8)
-            os.kill(ranks_of(agent.pid, "nsimplex.causal")[killed], signal.SIGKILL)
-            assert agent.wait(180) == 0, (tmp_path / "log").read_text()
-        finally:
-            agent.kill()
+    restart_after_a_kill(
+        command("classify", files, out, *MANY), killed, out, 8, subprocess_env, "nsimplex.causal"
+    )
     assert_same_run(out, uninterrupted)

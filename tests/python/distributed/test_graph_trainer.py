@@ -10,7 +10,14 @@ import subprocess
 import time
 
 import pytest
-from rank_processes import Ranks, assert_close, finish, ranks_of, torchrun, wait_for_lines
+from rank_processes import (
+    Ranks,
+    assert_close,
+    finish,
+    restart_after_a_kill,
+    torchrun,
+    wait_for_lines,
+)
 
 FEW = ["--epochs", "5"]
 #: Long enough that a signal meets the ranks at work.
@@ -176,17 +183,9 @@ def test_torchrun_restarts_after_a_killed_rank(
     files, tmp_path, subprocess_env, uninterrupted, killed
 ):
     out = tmp_path / "run"
-    start = torchrun(2, "--max-restarts", "2", module="nsimplex.graph")
-    with open(tmp_path / "log", "w") as log:
-        agent = subprocess.Popen(
-            [*start, *command(files, out, *MANY)], env=subprocess_env, stdout=log, stderr=log
-        )
-        try:
-            wait_for_lines(out, 10)
-            os.kill(ranks_of(agent.pid, "nsimplex.graph")[killed], signal.SIGKILL)
-            assert agent.wait(180) == 0, (tmp_path / "log").read_text()
-        finally:
-            agent.kill()
+    restart_after_a_kill(
+        command(files, out, *MANY), killed, out, 10, subprocess_env, "nsimplex.graph"
+    )
     assert_same_run(out, uninterrupted)
 
 

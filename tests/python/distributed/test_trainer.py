@@ -10,7 +10,14 @@ import signal
 import subprocess
 
 import pytest
-from rank_processes import Ranks, finish, new_store, ranks_of, torchrun, wait_for_lines
+from rank_processes import (
+    Ranks,
+    finish,
+    new_store,
+    restart_after_a_kill,
+    torchrun,
+    wait_for_lines,
+)
 
 TINY = (
     "--layers 2 --every 2 --dim 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
@@ -203,15 +210,9 @@ def test_torchrun_restarts_after_a_killed_rank(
     text, tmp_path, subprocess_env, uninterrupted, killed
 ):
     out = tmp_path / "run"
-    words = [*torchrun(2, "--max-restarts", "2"), *command(text, out, MANY_STEPS)]
-    with open(tmp_path / "log", "w") as log:
-        agent = subprocess.Popen(words, env=subprocess_env, stdout=log, stderr=log)
-        try:
-            wait_for_lines(out, 30)
-            os.kill(ranks_of(agent.pid)[killed], signal.SIGKILL)
-            assert agent.wait(120) == 0, (tmp_path / "log").read_text()
-        finally:
-            agent.kill()
+    restart_after_a_kill(
+        command(text, out, MANY_STEPS), killed, out, 30, subprocess_env, seconds=120
+    )
     assert_same_run(out, uninterrupted)
 
 
