@@ -110,6 +110,7 @@ print("done")
         assert done.stdout == "done\n", done.stderr
 
 
+@pytest.mark.cpu_kernel  # kernels of GPUs leave the rounding there (docs/attention/gpu.md)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("way", ["window", "mask", "product"])
