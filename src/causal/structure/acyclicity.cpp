@@ -213,33 +213,29 @@ bool SpectralAcyclicity::find_cyclic_part(const Vector& weights) {
 double SpectralAcyclicity::operator()(const Vector& weights, Vector& gradient) {
   gradient = Vector::Zero(edges_.size());
   if (!find_cyclic_part(weights)) return 0;
-  const auto each_edge = [&](auto&& body) {
-    for (int64_t effect = 0; effect < edges_.features(); ++effect) {
-      if (cyclic_[static_cast<size_t>(effect)] == 0) continue;
-      for (int64_t k = edges_.first(effect); k < edges_.first(effect + 1); ++k) {
-        const int64_t cause = edges_.cause(k);
-        if (cyclic_[static_cast<size_t>(cause)] != 0) body(cause, effect, k);
-      }
+  weighted_.clear();
+  for (int64_t effect = 0; effect < edges_.features(); ++effect) {
+    if (cyclic_[static_cast<size_t>(effect)] == 0) continue;
+    for (int64_t k = edges_.first(effect); k < edges_.first(effect + 1); ++k) {
+      const int64_t cause = edges_.cause(k);
+      if (weights[k] == 0 || cyclic_[static_cast<size_t>(cause)] == 0) continue;
+      weighted_.push_back({cause, effect, k, weights[k] * weights[k]});
     }
-  };
+  }
   const double radius = spectral_radius(
       [&](const Vector& in, Vector& out) {
         out.setZero();
-        each_edge([&](int64_t cause, int64_t effect, int64_t k) {
-          out[cause] += weights[k] * weights[k] * in[effect];
-        });
+        for (const Edge& edge : weighted_) out[edge.cause] += edge.square * in[edge.effect];
       },
       [&](const Vector& in, Vector& out) {
         out.setZero();
-        each_edge([&](int64_t cause, int64_t effect, int64_t k) {
-          out[effect] += weights[k] * weights[k] * in[cause];
-        });
+        for (const Edge& edge : weighted_) out[edge.effect] += edge.square * in[edge.cause];
       },
       edges_.features(), vectors_);
   const double scale = 2 / vectors_.left.dot(vectors_.right);
-  each_edge([&](int64_t cause, int64_t effect, int64_t k) {
-    gradient[k] = scale * weights[k] * vectors_.left[cause] * vectors_.right[effect];
-  });
+  for (const auto& [cause, effect, number, square] : weighted_) {
+    gradient[number] = scale * weights[number] * vectors_.left[cause] * vectors_.right[effect];
+  }
   return radius;
 }
 

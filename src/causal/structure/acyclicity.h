@@ -3,6 +3,7 @@
 #include <nsimplex/causal_options.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "causal/matrix.h"
@@ -58,6 +59,10 @@ class CandidateEdges {
   /// The edges into `effect` are first(effect) .. first(effect + 1) - 1.
   int64_t first(int64_t effect) const { return first_[static_cast<size_t>(effect)]; }
   int64_t cause(int64_t edge) const { return causes_[static_cast<size_t>(edge)]; }
+  std::span<const int64_t> causes(int64_t effect) const {
+    const auto begin = static_cast<size_t>(first(effect));
+    return std::span(causes_).subspan(begin, static_cast<size_t>(first(effect + 1)) - begin);
+  }
 
   /// The weight of the l1 norm per edge, 0 for a required edge.
   Vector penalties(double sparsity) const;
@@ -74,8 +79,9 @@ class CandidateEdges {
 };
 
 /// rho(A o A), the spectral radius of the squared weights of candidate edges. It is 0 if they have
-/// no cycle, and positive if they have one. Complexity: O(edges) per product of the power
-/// iteration. A call starts from the eigenvectors of the last one.
+/// no cycle, and positive if they have one. Complexity: O(edges), and per product of the power
+/// iteration the edges with a weight between columns that cycles may pass. A call starts from the
+/// eigenvectors of the last one.
 ///
 /// Source: Lee, Danieletto, Miotto, Cherng, Dudley, "Scaling structural learning with NO-BEARS",
 /// 2019; Nazaret, Hong, Azizi, Blei, "Stable differentiable causal discovery", ICML 2024.
@@ -89,8 +95,14 @@ class SpectralAcyclicity {
  private:
   bool find_cyclic_part(const Vector& weights);
 
+  struct Edge {
+    int64_t cause, effect, number;
+    double square;
+  };
+
   const CandidateEdges& edges_;
   PerronVectors vectors_;
+  std::vector<Edge> weighted_;  // between columns of the cyclic part
   std::vector<char> cyclic_;  // columns that remain after sources and sinks are removed repeatedly
 };
 

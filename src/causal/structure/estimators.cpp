@@ -117,7 +117,8 @@ Structure fit_logdet(TableView table, const CausalFitOptions& options) {
   double value = 0;
   for (const Stage& stage : kStages) value = path.descend(stage, weights);
 
-  Vector ordered = edges.weights(equal_variance_graph(covariance, options.constraints));
+  Vector ordered =
+      edges.weights(shared_variance_graph(covariance, options.constraints, going(options)));
   const double ordered_value = path.descend(kStages.back(), ordered);
   const bool from_order = ordered_value < value;
   const Matrix found = edges.matrix(from_order ? ordered : weights);
@@ -215,7 +216,7 @@ constexpr int64_t kIterations = 60;  // per penalty
 Structure fit_spectral(TableView table, const CausalFitOptions& options) {
   const int64_t features = table.cols();
   const Covariance covariance = covariance_of(table);
-  const Matrix graph = equal_variance_graph(covariance, options.constraints);
+  const Matrix graph = shared_variance_graph(covariance, options.constraints, going(options));
   const std::vector<char> near = neighbourhoods(covariance, options.checkpoint, options.stop);
   const CandidateEdges edges(options.constraints, features, [&](int64_t cause, int64_t effect) {
     return near[static_cast<size_t>(cause * features + effect)] != 0 || graph(cause, effect) != 0;

@@ -25,7 +25,7 @@ struct Structure {
 
 /// Minimises tr((I - A)^T S (I - A)) / 2 + sparsity |A|_1 along the central path of the log-det
 /// function. Each of four stages minimises mu (loss + l1) + h_s(A) from the answer of the last one.
-/// The method runs from the empty graph and from the DAG of the equal-variance order (parents by
+/// The method runs from the empty graph and from the DAG of the order of equal variances (parents by
 /// BIC). It keeps the answer with the lower final objective and names it in `model`. sparsity:
 /// 0.03. Complexity: O(n M^2) once, O(M^3) per iteration.
 ///
@@ -47,8 +47,8 @@ Structure fit_logdet_networks(TableView table, const CausalFitOptions& options);
 /// Source: Zheng, Aragam, Ravikumar, Xing, "DAGs with NO TEARS", NeurIPS 2018, algorithm 1.
 Structure fit_notears(TableView table, const CausalFitOptions& options);
 
-/// An estimator for thousands of columns. First, neighbourhoods() of all columns and the DAG of the
-/// equal-variance order reduce the candidate edges. Then it minimises the same loss and l1 norm
+/// An estimator for thousands of columns. First, neighbourhoods() of all columns and
+/// shared_variance_graph() reduce the candidate edges. Then it minimises the same loss and l1 norm
 /// with rho(A o A), whose spectral radius comes from power iteration. The penalties rise tenfold
 /// from 0.01 to 1000. It runs twice, from the same starts as logdet. sparsity: 0.03. Complexity:
 /// O(n M^2 + M^3) once; per iteration O(edges) and the pairs of candidate causes. Once options.stop

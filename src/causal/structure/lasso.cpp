@@ -15,41 +15,52 @@ Covariance covariance_of(TableView table) {
 }
 
 LeastSquares::LeastSquares(const Matrix& covariance, const CandidateEdges& edges)
-    : covariance_(covariance), edges_(edges), left_(covariance.rows()) {}
+    : covariance_(covariance), edges_(edges), among_(static_cast<size_t>(covariance.rows())) {
+  // With most columns among the candidates, rows of S serve as they are.
+  constexpr int64_t kWholeRow = 4;
+  int64_t room = int64_t{1} << 27;
+  for (int64_t effect = 0; effect < edges.features(); ++effect) {
+    const std::span<const int64_t> causes = edges.causes(effect);
+    const int64_t count = std::ssize(causes);
+    if (count * kWholeRow > edges.features() || count * count > room) continue;
+    room -= count * count;
+    among_[static_cast<size_t>(effect)] = covariance(causes, causes);
+  }
+}
+
+double LeastSquares::of_effect(int64_t effect, const Vector& weights, Vector& gradient) const {
+  const std::span<const int64_t> causes = edges_.causes(effect);
+  const int64_t begin = edges_.first(effect);
+  const Matrix& among = among_[static_cast<size_t>(effect)];
+  const auto covariance = covariance_.row(effect);
+  // Covariances with the residual: of the candidates, or of all columns.
+  Vector left = covariance;
+  if (among.size() > 0) left = covariance(causes).eval();
+  double explained = 0;
+  for (int64_t k = 0; k < std::ssize(causes); ++k) {
+    const double weight = weights[begin + k];
+    if (weight == 0) continue;
+    const int64_t cause = causes[static_cast<size_t>(k)];
+    if (among.size() > 0) {
+      left.noalias() -= weight * among.row(k).transpose();
+    } else {
+      left.noalias() -= weight * covariance_.row(cause).transpose();
+    }
+    explained += weight * covariance[cause];
+  }
+  for (int64_t k = 0; k < std::ssize(causes); ++k) {
+    const double each = left[among.size() > 0 ? k : causes[static_cast<size_t>(k)]];
+    explained += weights[begin + k] * each;
+    gradient[begin + k] = -each;
+  }
+  return (covariance[effect] - explained) / 2;
+}
 
 double LeastSquares::operator()(const Vector& weights, Vector& gradient) {
-  // If most of a row is needed, whole rows of S are added. This needs no index and uses SIMD.
-  constexpr int64_t kWholeRow = 4;
-  const int64_t features = edges_.features();
   gradient.resize(edges_.size());
   double loss = 0;
-  for (int64_t effect = 0; effect < features; ++effect) {
-    const int64_t begin = edges_.first(effect);
-    const int64_t end = edges_.first(effect + 1);
-    const auto covariance = covariance_.row(effect);
-    if ((end - begin) * kWholeRow > features) {
-      left_ = covariance;
-      for (int64_t k = begin; k < end; ++k) {
-        if (weights[k] == 0) continue;
-        left_.noalias() -= weights[k] * covariance_.row(edges_.cause(k)).transpose();
-      }
-    } else {
-      for (int64_t i = begin; i < end; ++i) left_[edges_.cause(i)] = covariance[edges_.cause(i)];
-      for (int64_t k = begin; k < end; ++k) {
-        if (weights[k] == 0) continue;
-        const double* row = covariance_.row(edges_.cause(k)).data();
-        for (int64_t i = begin; i < end; ++i) {
-          left_[edges_.cause(i)] -= weights[k] * row[edges_.cause(i)];
-        }
-      }
-    }
-    double explained = 0;
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t cause = edges_.cause(k);
-      explained += weights[k] * (covariance[cause] + left_[cause]);
-      gradient[k] = -left_[cause];
-    }
-    loss += (covariance[effect] - explained) / 2;
+  for (int64_t effect = 0; effect < edges_.features(); ++effect) {
+    loss += of_effect(effect, weights, gradient);
   }
   return loss;
 }

@@ -25,16 +25,19 @@ Covariance covariance_of(TableView table);
 /// times weights that are not zero. It does not depend on the number of observations.
 class LeastSquares {
  public:
-  /// Keeps references to both arguments.
+  /// Keeps references to both arguments. Effects with few candidates get a copy of their
+  /// covariances, which takes 1 GB at most.
   LeastSquares(const Matrix& covariance, const CandidateEdges& edges);
 
   /// L and its gradient, one number per edge.
   double operator()(const Vector& weights, Vector& gradient);
 
  private:
+  double of_effect(int64_t effect, const Vector& weights, Vector& gradient) const;
+
   const Matrix& covariance_;
   const CandidateEdges& edges_;
-  Vector left_;  // covariances of all columns with the residual of one
+  std::vector<Matrix> among_;  // covariances of an effect's candidates, or empty
 };
 
 /// The regression of one column on some others with an l1 norm, from a covariance S alone:

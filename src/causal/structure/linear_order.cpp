@@ -132,14 +132,6 @@ Order explained_order(const Vector& explained, const Precedence& precedence) {
   });
 }
 
-// Calls the checkpoint of a fit and asks whether it goes on.
-GoOn going(const CausalFitOptions& options) {
-  return [&options] {
-    if (options.checkpoint) options.checkpoint();
-    return !options.stop || !options.stop();
-  };
-}
-
 // The best of the starts that do not depend on units, unless what was found is better.
 OrderedGraph search_further(ParentSearch& search, const Precedence& precedence,
                             const Vector& explained, const CausalFitOptions& options, int starts,
@@ -183,11 +175,11 @@ class OrderFit {
         free_(costs_, edges_) {}
 
   Structure fit() {
-    const Order order = first_order();
+    const Order order = shared_variance_order(start_, free_, precedence_, going(options_));
     const double shared = shared_variance(graph_of_order(free_, order), covariances_);
     const GaussianCosts shared_costs = costs_.with_shared(shared);
     ParentSearch equal(shared_costs, edges_);
-    const OrderedGraph one = few_rows() && improvable()
+    const OrderedGraph one = few_rows(start_) && improvable()
                                  ? improve_order(equal, precedence_, order, going(options_))
                                  : graph_of_order(equal, order);
     OrderedGraph many = improve_order(free_, precedence_, order, going(options_));
@@ -202,21 +194,12 @@ class OrderFit {
   }
 
  private:
-  // With few more rows than columns, variances given all placed columns have few degrees of
-  // freedom.
-  Order first_order() {
-    return few_rows() ? selected_variance_order(free_, precedence_, going(options_))
-                      : equal_variance_order(start_.matrix, precedence_);
-  }
-
   // Whether the search with one noise variance ends within seconds. It tries longer parent sets
   // than the other search.
   bool improvable() const {
     constexpr int64_t kMostWork = 15'000;
     return precedence_.features() * costs_.prices(0).most() <= kMostWork;
   }
-
-  bool few_rows() const { return start_.observations < 2 * precedence_.features(); }
 
   double equal_bic(const OrderedGraph& graph) const {
     double sum = 0, price = 0, count = 0;

@@ -69,22 +69,6 @@ Order equal_variance_order(const Matrix& covariance, const Precedence& precedenc
   return order;
 }
 
-Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints) {
-  const int64_t features = covariance.matrix.rows();
-  const AllowedEdges allowed(constraints, features);
-  const Covariances covariances{covariance};
-  const GaussianCosts costs(covariances);
-  ParentSearch search(costs, allowed);
-  const OrderedGraph graph = graph_of_order(
-      search, equal_variance_order(covariance.matrix, Precedence(constraints, features)));
-  Matrix weights = Matrix::Zero(features, features);
-  for (int64_t effect = 0; effect < features; ++effect) {
-    const std::vector<int64_t>& parents = graph.parents[static_cast<size_t>(effect)].parents;
-    weights(parents, effect) = regress(covariance.matrix, effect, parents).coefficients;
-  }
-  return weights;
-}
-
 namespace {
 
 constexpr double kCorrelationRidge = 1e-6;
@@ -357,6 +341,41 @@ Order selected_variance_order(ParentSearch& search, const Precedence& precedence
     order.push_back(next);
   }
   return order;
+}
+
+GoOn going(const CausalFitOptions& options) {
+  return [&options] {
+    if (options.checkpoint) options.checkpoint();
+    return !options.stop || !options.stop();
+  };
+}
+
+bool few_rows(const Covariance& covariance) {
+  return covariance.observations < 2 * covariance.matrix.rows();
+}
+
+Order shared_variance_order(const Covariance& covariance, ParentSearch& search,
+                            const Precedence& precedence, const GoOn& go_on) {
+  return few_rows(covariance) ? selected_variance_order(search, precedence, go_on)
+                              : equal_variance_order(covariance.matrix, precedence);
+}
+
+Matrix shared_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints,
+                             const GoOn& go_on) {
+  const int64_t features = covariance.matrix.rows();
+  const AllowedEdges allowed(constraints, features);
+  const Covariances covariances{covariance};
+  const GaussianCosts costs(covariances);
+  ParentSearch search(costs, allowed);
+  const Precedence precedence(constraints, features);
+  const OrderedGraph graph =
+      graph_of_order(search, shared_variance_order(covariance, search, precedence, go_on));
+  Matrix weights = Matrix::Zero(features, features);
+  for (int64_t effect = 0; effect < features; ++effect) {
+    const std::vector<int64_t>& parents = graph.parents[static_cast<size_t>(effect)].parents;
+    weights(parents, effect) = regress(covariance.matrix, effect, parents).coefficients;
+  }
+  return weights;
 }
 
 OrderedGraph improve_order(ParentSearch& search, const Precedence& precedence, Order order,

@@ -55,10 +55,6 @@ class OpenColumns {
 /// 2019, algorithm 1 (top-down).
 Order equal_variance_order(const Matrix& covariance, const Precedence& precedence);
 
-/// Weights [M, M] of a graph to start from: regressions on the parents that BIC chooses along the
-/// equal-variance order. Complexity: O(M^3).
-Matrix equal_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints);
-
 /// The part of each column's variance that all others explain: the squared multiple correlation
 /// R^2. It comes from the inverse of the correlations with 1e-6 added to their diagonal.
 Vector explained_parts(const Matrix& covariance);
@@ -99,6 +95,9 @@ OrderedGraph graph_of_order(ParentSearch& search, const Order& order);
 /// Called between steps of a search, which ends early once the answer is false. Empty: goes on.
 using GoOn = std::function<bool()>;
 
+/// Calls the checkpoint of a fit and asks whether it goes on. Keeps a reference to the options.
+GoOn going(const CausalFitOptions& options);
+
 /// The order of equal noise variances if there are too few rows for equal_variance_order(), which
 /// conditions on all placed columns. The next column is the one with the smallest variance given
 /// the parents that the search finds among the placed ones. `go_on` is asked between columns; after
@@ -108,6 +107,20 @@ using GoOn = std::function<bool()>;
 /// one placed last.
 Order selected_variance_order(ParentSearch& search, const Precedence& precedence,
                               const GoOn& go_on);
+
+/// Whether there are fewer than two rows per column. Variances given all placed columns then have
+/// few degrees of freedom.
+bool few_rows(const Covariance& covariance);
+
+/// The order of equal noise variances: selected_variance_order() with few rows, and otherwise
+/// equal_variance_order().
+Order shared_variance_order(const Covariance& covariance, ParentSearch& search,
+                            const Precedence& precedence, const GoOn& go_on);
+
+/// Weights [M, M] of a graph to start from: regressions on the parents that BIC chooses along
+/// shared_variance_order(). Complexity: that of the order.
+Matrix shared_variance_graph(const Covariance& covariance, const EdgeConstraints& constraints,
+                             const GoOn& go_on);
 
 /// Moves one column after the other to the place where the whole order costs least. It sweeps over
 /// the columns until no move lowers the cost. Columns stay within the limits of `precedence`.
