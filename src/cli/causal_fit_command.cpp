@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 #include <nsimplex/causal.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "causal/option_names.h"
 #include "causal/structure/cape_structure.h"
 #include "causal/structure/parent_search.h"
@@ -55,6 +58,23 @@ CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
     options.missing = MissingValues::likelihood;
   }
   return options;
+}
+
+// Refuses what the estimator would not use. A default in config.toml does not count as given.
+void check_estimator(const FitOptions& o) {
+  const auto is = [&](std::initializer_list<StructureEstimator> some) {
+    return std::ranges::any_of(some, [&](auto each) { return o.estimator == name_of(each); });
+  };
+  const auto refuse = [&](bool refused, const char* option, const char* expected) {
+    if (!refused) return;
+    throw InputError(
+        fmt::format("{}: expected estimator {}, got {}", option, expected, o.estimator));
+  };
+  using enum StructureEstimator;
+  refuse(o.rank != FitOptions().rank && !is({lowrank, paper_lowrank}), "--rank",
+         "lowrank or paper-lowrank");
+  refuse(o.sample && !is({paper, paper_lowrank}), "--sample", "paper or paper-lowrank");
+  refuse(o.sparsity && is({order}), "--sparsity", "logdet or another one with an l1 norm");
 }
 
 void check_orientation(const FitOptions& o) {
@@ -142,6 +162,7 @@ void report_turned(const FitOptions& o, const NoiseDirections& found, const Caus
 int run_fit(const FitOptions& o) {
   check_certainty(o);
   check_orientation(o);
+  check_estimator(o);
   const CausalTable table = read_causal_table(o.table);
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit

@@ -198,6 +198,9 @@ int64_t screen(causal::UsableTable& table, const CausalTableOptions& o) {
 
 CausalTable read_causal_table(const CausalTableOptions& o) {
   if (o.screen == 1) throw InputError("--screen: expected 0 or at least 2, got 1");
+  if (o.screen == 0 && o.screen_by != CausalTableOptions().screen_by) {
+    throw InputError("--screen-by: expected --screen with it, got " + o.screen_by + " alone");
+  }
   if (o.screen > 0 && !o.rows.kinds.empty()) {
     throw InputError("--screen: expected numbers in all columns, got --kind");
   }

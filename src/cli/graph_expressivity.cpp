@@ -218,6 +218,10 @@ int run_expressivity(const ExpressivityOptions& options) {
   if (options.form == kPpgn && options.order != 2) {
     throw InputError(fmt::format("--form ppgn: expected --order 2 with it, got {}", options.order));
   }
+  if (options.refines() && options.layers != ExpressivityOptions().layers) {
+    throw InputError(fmt::format("--layers: expected no colour refinement, which has none, got {}",
+                                 options.exact ? "--exact" : "--form simplicial"));
+  }
   if (!options.simplicial() && (options.mask != "cliques" || options.reduce != "softmax")) {
     throw InputError("--mask, --reduce: expected --form simplicial with them, got " + options.form);
   }

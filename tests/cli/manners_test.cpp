@@ -86,6 +86,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"graph", "expressivity", "/nonexistent.g6"}, "/nonexistent.g6"},
         BadUsage{{"graph", "expressivity", "--control", "2", "--order", "4"}, "--order"},
         BadUsage{{"graph", "expressivity", "--control", "2", "--exact"}, "--control"},
+        BadUsage{
+            {"graph", "expressivity", "--control", "2", "--form", "simplicial", "--layers", "3"},
+            "--layers: expected no colour refinement, which has none, got --form simplicial"},
+        BadUsage{{"causal", "fit", "no.csv", "--rank", "3"},
+                 "--rank: expected estimator lowrank or paper-lowrank, got order"},
+        BadUsage{{"causal", "fit", "no.csv", "--sample"},
+                 "--sample: expected estimator paper or paper-lowrank, got order"},
+        BadUsage{{"causal", "fit", "no.csv", "--sparsity", "0.1"},
+                 "--sparsity: expected estimator logdet or another one with an l1 norm, got order"},
+        BadUsage{{"causal", "fit", "no.csv", "--screen-by", "variance"},
+                 "--screen-by: expected --screen with it, got variance alone"},
         BadUsage{{"verify", "--case", "nobody"}, "nobody"}, BadUsage{{"report"}, "DIR is required"},
         BadUsage{{"report", "/nonexistent"}, "'/nonexistent' is not a directory"}));
 
