@@ -54,6 +54,11 @@ std::optional<at::Tensor> kept_keys(const AttentionMasks& masks, int64_t length)
 /// The number of each token's document [T], and the first token of it [T].
 std::pair<at::Tensor, at::Tensor> documents_of(const at::Tensor& cu_seqlens, int64_t length);
 
+/// The positions by which rotary turns queries and keys; absent: their places. Packed documents
+/// count from their own first token if the logits depend on more than differences of positions.
+std::optional<at::Tensor> turned_positions(const SimplicialAttentionOptions& options,
+                                           const AttentionMasks& masks, int64_t length);
+
 /// The table of a graph in one of the forms of Neighbours; nodes 0: the largest node and 1.
 at::Tensor neighbour_table(const at::Tensor& adjacency, int64_t nodes, bool self_loops);
 

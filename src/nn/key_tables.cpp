@@ -166,6 +166,14 @@ std::pair<Tensor, Tensor> documents_of(const Tensor& cu_seqlens, int64_t length)
   return {document, bounds.index_select(0, document.clamp_min(0))};
 }
 
+std::optional<Tensor> turned_positions(const SimplicialAttentionOptions& options,
+                                       const AttentionMasks& masks, int64_t length) {
+  if (masks.positions || !masks.cu_seqlens || !options.rotary) return masks.positions;
+  if (options.order == 1 || options.form == Form::determinant) return std::nullopt;
+  const Tensor first = documents_of(*masks.cu_seqlens, length).second;
+  return at::arange(length, first.options()) - first;
+}
+
 Tensor neighbour_table(const Tensor& adjacency, int64_t nodes, bool self_loops) {
   if (!is_list_of_edges(adjacency)) return neighbours(adjacency, self_loops);
   Tensor edges = adjacency;
@@ -230,7 +238,7 @@ Tensor admissible(const Tensor& table, const Tensor& queries, bool causal,
   }
   if (masks.adjacency) {
     const Tensor& pairs = *masks.adjacency;
-    const int64_t batch = std::max(pairs.size(0), keys.size(0));
+    const int64_t batch = pairs.size(0) == 1 ? keys.size(0) : pairs.size(0);
     keep = keep & pairs.expand({batch, -1, -1}).gather(2, keys.expand({batch, -1, -1}));
   }
   return keep;
@@ -239,9 +247,10 @@ Tensor admissible(const Tensor& table, const Tensor& queries, bool causal,
 namespace {
 
 int64_t widest_batch(const Tensors& tables) {
-  int64_t batch = 1;
-  for (const Tensor& table : tables) batch = std::max(batch, table.size(0));
-  return batch;
+  for (const Tensor& table : tables) {
+    if (table.size(0) != 1) return table.size(0);
+  }
+  return 1;
 }
 
 }  // namespace

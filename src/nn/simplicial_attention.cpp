@@ -278,7 +278,8 @@ at::Tensor SimplicialAttentionImpl::forward_masked(const at::Tensor& x, const At
   if (detail::chooses_keys(o.select)) return attend_to_chosen(x, masks);
 
   std::vector<at::Tensor> parts =
-      contexts.empty() ? project_self(x, 0, masks.positions) : project_contexts(x, contexts);
+      contexts.empty() ? project_self(x, 0, detail::turned_positions(o, masks, x.size(1)))
+                       : project_contexts(x, contexts);
   for (at::Tensor& part : parts) part = heads_first(part);
   const auto [out, lse] = attend_to_window(parts, masks);
   const bool plain = o.normalizer == Normalizer::softmax && o.augment.empty() && !o.face &&

@@ -209,7 +209,8 @@ AttentionOutput SimplicialAttentionImpl::attend_to_tables(const std::vector<Tens
 
 Tensor SimplicialAttentionImpl::attend_to_chosen(const Tensor& x, const AttentionMasks& masks) {
   const int64_t length = x.size(1);
-  const std::vector<Tensor> parts = heads_of(x, 0, masks.positions);
+  const std::vector<Tensor> parts =
+      heads_of(x, 0, detail::turned_positions(options_, masks, length));
   leave_pairs(parts);
   const std::optional<IndexParts> index = index_of(x, 0, masks.positions);
   const Tensor queries = at::arange(length, x.options().dtype(at::kLong));

@@ -178,6 +178,34 @@ TEST(Select, PackedDocumentsAreAlone) {
   }
 }
 
+TEST(Select, PackedDocumentsHavePositionsOfTheirOwn) {
+  const Tensor x = tokens(1), bounds = at::tensor({0, 4, 9}, at::kLong);
+  auto ways = selections();
+  ways.emplace_back("every tuple", Select{});
+  for (const auto& [name, select] : ways) {
+    if (name == "linear") continue;  // takes no documents
+    SimplicialAttentionOptions options = layer_options(2);
+    options.select = select;
+    options.rotary = options.allow_non_invariant = true;
+    SimplicialAttention layer = make_layer(options);
+    const Tensor y = layer->forward_masked(x, {.cu_seqlens = bounds});
+    EXPECT_LT(error(y.slice(1, 4), layer->forward(x.slice(1, 4))), 1e-11) << name;
+  }
+}
+
+TEST(Select, ABatchMayBeEmpty) {
+  const Tensor none = tokens().slice(0, 0, 0);
+  for (const auto& [name, select] : selections()) {
+    SimplicialAttentionOptions options = layer_options(2);
+    options.select = select;
+    SimplicialAttention layer = make_layer(options);
+    EXPECT_EQ(layer->forward(none).sizes(), none.sizes()) << name;
+    if (name == "linear") continue;  // takes no adjacency
+    const Tensor pairs = at::ones({0, kLength, kLength}, at::kBool);
+    EXPECT_EQ(layer->forward_masked(none, {.adjacency = pairs}).sizes(), none.sizes()) << name;
+  }
+}
+
 TEST(Select, AmongAllTokensIsTheSequence) {
   const Tensor x = tokens(), all = at::arange(kLength).expand({2, -1});
   const Tensor pairs = at::ones({kLength, kLength}, at::kBool);

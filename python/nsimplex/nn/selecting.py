@@ -290,12 +290,22 @@ class SelectedTuples(HeadProjections):
             out = out * torch.sigmoid(lse - own_part(self.sink)[:, None])[..., None].to(out.dtype)
         return out, lse
 
+    def _turn(self, places: Places, length: int) -> dict[str, Any]:
+        """Options of rotary. Packed documents count from their own first token if the logits depend
+        on more than differences of positions."""
+        if places.positions is not None:
+            return dict(positions=places.positions)
+        invariant = self.order == 1 or self.attention_options["form"] == "determinant"
+        if places.cu_seqlens is None or not self.rotary or invariant:
+            return {}
+        _, first = documents_of(places.cu_seqlens, length)
+        return dict(positions=torch.arange(length, device=first.device) - first)
+
     def _attend_to_chosen(self, x: Tensor, places: Places) -> Tensor:
         assert self.select is not None
         require_sparse_places(type(self).__name__, x, places, self.select)
         length = x.size(1)
-        turn: dict[str, Any] = {} if places.positions is None else dict(positions=places.positions)
-        q, keys, values = self._heads_of(x, **turn)
+        q, keys, values = self._heads_of(x, **self._turn(places, length))
         index = self._index_of(x, 0, places.positions)
         queries = torch.arange(length, device=x.device)
         if self.warms_up and index is not None:
@@ -348,7 +358,7 @@ class SelectedTuples(HeadProjections):
     def _attend_self(self, x: Tensor, places: Places) -> Tensor:
         if isinstance(self.select, Select) and not isinstance(self.select, Linear):
             return self._attend_to_chosen(x, places)
-        turn: dict[str, Any] = {} if places.positions is None else dict(positions=places.positions)
+        turn = self._turn(places, x.size(1))
         if self.select is None:
             heads = self._heads_of(x, **turn)
             return self._join_heads(self._attend_to_window(*heads, places))

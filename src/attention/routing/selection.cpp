@@ -39,8 +39,9 @@ Tensor gather_rows(const Tensor& key, const Tensor& table) {
   const int64_t batch = key.size(0), heads = key.size(1), channels = key.size(3);
   // A table without keys still contains -1.
   if (key.size(2) == 0) return gather_rows(at::constant_pad_nd(key, {0, 0, 0, 1}), table);
-  const Tensor places = table.clamp_min(0).view({batch, 1, -1, 1});
-  return key.gather(2, places.expand({batch, heads, -1, channels}))
+  const int64_t count = table.size(1) * table.size(2);
+  const Tensor places = table.clamp_min(0).view({batch, 1, count, 1});
+  return key.gather(2, places.expand({batch, heads, count, channels}))
       .view({batch, heads, table.size(1), table.size(2), channels});
 }
 

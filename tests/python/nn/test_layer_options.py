@@ -97,6 +97,15 @@ def test_packed_documents_are_alone():
     torch.testing.assert_close(packed[:, 3:], module(x[:, 3:]))
 
 
+def test_packed_documents_have_positions_of_their_own():
+    for select in (None, nn.Window(3), nn.Window(3) | nn.TopK(2)):
+        options = dict(rotary=True, allow_non_invariant=True, causal=True, select=select)
+        module, x = nn.SimplicialAttention(DIM, HEADS, **options).double(), tokens()
+        packed = module(x, cu_seqlens=torch.tensor([0, 3, T]))
+        torch.testing.assert_close(packed[:, :3], module(x[:, :3]))
+        torch.testing.assert_close(packed[:, 3:], module(x[:, 3:]))
+
+
 def test_contexts_take_the_options():
     torch.manual_seed(1)
     module = nn.SimplicialAttention(
