@@ -66,23 +66,31 @@ def reduced_rows(
     return total
 
 
-def renamed(at: str, function: Any, *args: Any, **kwargs: Any) -> GraphData:
-    """The call, whose errors begin with the name of the function that the user called."""
+def renamed(
+    at: str, function: Any, *args: Any, instead: tuple[str, str] = ("", ""), **kwargs: Any
+) -> GraphData:
+    """The call, whose errors begin with the name of the function that the user called. They say the
+    second word of ``instead`` for the first one, an argument that this function has not."""
     try:
         return function(*args, **kwargs)
     except (ValueError, TypeError) as error:
         text = str(error)
         if text.startswith(f"[{function.__name__}] "):
-            raise type(error)(at + text.partition("] ")[2]) from None
+            said = text.partition("] ")[2]
+            if instead[0] and said.startswith(instead[0]):
+                said = instead[1] + said[len(instead[0]) :]
+            raise type(error)(at + said) from None
         raise
 
 
 def matrix_entries(
     at: str, name: str, matrix: Any
 ) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[int, int]]:
-    """Rows, columns and values of the entries of a matrix that are not 0, and its shape."""
+    """Rows, columns and values of the entries of a matrix that are not 0, and its shape. Entries of
+    a sparse matrix that are listed more than once are added up, as SciPy does."""
     if hasattr(matrix, "tocoo"):
-        matrix = matrix.tocoo()
+        matrix = matrix.tocoo(copy=True)
+        matrix.sum_duplicates()
         row, column, value = (
             torch.as_tensor(each) for each in (matrix.row, matrix.col, matrix.data)
         )
@@ -103,6 +111,13 @@ def matrix_entries(
         shape = dense.shape
     if value.is_complex():
         raise TypeError(f"{at}{name}: expected real numbers, got {value.dtype}")
+    wrong = (~value.isfinite()).nonzero()
+    if len(wrong):
+        first = int(wrong[0])
+        raise ValueError(
+            f"{at}{name}: expected finite numbers, got {value[first].item()} in row "
+            f"{int(row[first])}, column {int(column[first])}"
+        )
     kept = value != 0
     row, column = row.to(torch.int64), column.to(torch.int64)
     rows, columns = shape

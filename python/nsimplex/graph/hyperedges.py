@@ -150,10 +150,14 @@ def from_hyperedges(
             raise TypeError(
                 f"{at}hyperedges[{place}]: expected nodes or their names, got {describe(edge)}"
             )
-        rows.append(edge.tolist() if isinstance(edge, Tensor) else list(edge))
+        # Arrays, tensors and the numbers in them become Python's.
+        rows.append([getattr(node, "tolist", lambda own=node: own)() for node in edge])
         if not rows[-1]:
             raise ValueError(f"{at}hyperedges[{place}]: expected at least one node, got none")
     flat = [node for row in rows for node in row]
+    for node in flat:
+        if isinstance(node, float):
+            raise ValueError(f"{at}hyperedges: expected whole numbers or names, got {node}")
     numbered = [isinstance(node, int) and not isinstance(node, bool) for node in flat]
     names: tuple = ()
     if not any(numbered) and flat:
@@ -174,6 +178,7 @@ def from_hyperedges(
         torch.tensor([flat, edges], dtype=torch.int64).view(2, -1),
         num_nodes,
         edge_features,
+        instead=("hyperedge_index[0]", "hyperedges"),
         node_features=node_features,
         targets=targets,
         level=level,
