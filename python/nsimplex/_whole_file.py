@@ -47,6 +47,23 @@ def whole_file(
             temporary.unlink(missing_ok=True)
 
 
+#: Ends of the names of pictures and pages that have a kind of their own.
+_KINDS = (".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tiff", ".eps", ".ps", ".pdf")
+_KINDS += (".htm", ".html")
+
+
+def require_kind(path: str | os.PathLike[str], kind: str) -> None:
+    """Refuses a name that promises another kind of picture than ``kind``, ".svg" for example.
+
+    Raises:
+        ValueError: of one line that names ``path``.
+    """
+    name = os.fspath(path)
+    other = next((each for each in _KINDS if str(name).lower().endswith(each)), kind)
+    if other != kind:
+        raise ValueError(f"[save] path: expected a name that ends in {kind}, got {str(name)!r}")
+
+
 def _require_replaceable(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent}")

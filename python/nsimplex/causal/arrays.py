@@ -24,6 +24,7 @@ __all__ = [
     "Table",
     "as_double",
     "column_names",
+    "graph_matrix",
     "is_anndata",
     "memory",
     "places_of_words",
@@ -79,7 +80,7 @@ def read_columns(
         )
     if isinstance(table, Tensor):
         if table.is_complex():
-            raise TypeError(f"{place}: expected numbers, got {describe(table)} of {table.dtype}")
+            raise TypeError(f"{place}: expected real numbers, got {describe(table)}")
         return Table(table.to(torch.float64), [])
     package = _package(table)
     if package == "polars" and hasattr(table, "collect"):
@@ -90,6 +91,41 @@ def read_columns(
         _check_room(place, table.shape)
         return Table(_of_array(place, table.toarray()), [])
     return Table(_of_array(place, table), column_names(table))
+
+
+def graph_matrix(
+    function: str, argument: str, graph: Numbers, names: Sequence[str] = (), of: str = ""
+) -> Table:
+    """An adjacency matrix and the names of its columns. Rows of a data frame are matched with its
+    columns by their names, and both with the ``names`` of the columns ``of`` something.
+
+    Raises:
+        TypeError, ValueError: as :func:`read_columns`, or because names differ.
+    """
+    found = read_columns(function, argument, graph)
+    frame: Any = graph
+    values, own = found.values, found.names
+    if not own or len(set(own)) < len(own):
+        return found
+    if _package(graph) == "pandas":
+        rows = [str(name) for name in frame.index]
+        if rows != [str(number) for number in range(len(rows))]:
+            said = "the same names of rows and columns"
+            values = values[_order(f"[{function}] {argument}: expected {said}", rows, own)]
+    if names and len(set(names)) == len(names):
+        order = _order(f"[{function}] {argument}: expected the columns of {of}", own, names)
+        values, own = values[order][:, order], list(names)
+    return Table(values, own)
+
+
+def _order(expected: str, given: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Where ``names`` are in ``given``, which must be the same names."""
+    for name in [*(set(given) - set(names)), *(set(names) - set(given))]:
+        raise ValueError(f"{expected}, got {printable(name)[:60]!r} in one of them alone")
+    if len(given) != len(names):
+        raise ValueError(f"{expected}, got {len(given)} for {len(names)}")
+    place = {name: at for at, name in enumerate(given)}
+    return [place[name] for name in names]
 
 
 def column_names(table: object) -> list[str]:
@@ -133,18 +169,27 @@ def _of_array(place: str, values: Any) -> Tensor:
         if hasattr(values, "__array__"):
             import numpy  # installed if an array exists
 
-            array = numpy.asarray(values)
+            masked = isinstance(values, numpy.ma.MaskedArray)
+            array: Any = values if masked else numpy.asarray(values)
             if array.dtype.kind == "c":
                 raise ValueError(
                     f"{place}: expected real numbers, got {describe(values)}: Complex data not "
                     "supported"
                 )
+            if array.dtype.kind in "mM":
+                raise TypeError(
+                    f"{place}: expected numbers, got {describe(values)} of {array.dtype}"
+                )
+            if masked:  # what is under a mask counts as missing
+                array = array.astype(numpy.float64).filled(math.nan)
             return torch.from_numpy(numpy.array(array, dtype=numpy.float64))
         return torch.as_tensor(values, dtype=torch.float64)
     except ValueError as error:
         if str(error).startswith(place):
             raise
     except TypeError as error:
+        if str(error).startswith(place):
+            raise
         if str(error).startswith("float() argument"):  # Python's words for an object in an array
             raise TypeError(f"{place}: expected numbers, got {describe(values)}: {error}") from None
     except (RuntimeError, OverflowError):
@@ -229,9 +274,11 @@ def _of_polars(place: str, label: str, column: Any) -> Any:
 def _of_anndata(place: str, data: Any, layer: str, raw: bool) -> Table:
     import numpy
 
+    if raw and layer:
+        raise ValueError(f"{place}: expected layer or raw, got both")
     if raw and data.raw is None:
         raise ValueError(f"{place}: it has no raw")
-    if layer and (raw or layer not in data.layers):
+    if layer and layer not in data.layers:
         raise ValueError(f"{place}: expected a layer of {list(data.layers)}, got {layer!r}")
     matrix = data.layers[layer] if layer else (data.raw if raw else data).X
     if matrix is None:
@@ -239,6 +286,8 @@ def _of_anndata(place: str, data: Any, layer: str, raw: bool) -> Table:
     _check_room(place, matrix.shape)
     dense: Any = matrix
     try:
+        if hasattr(matrix, "to_memory"):  # a sparse matrix that is still in its file
+            matrix = matrix.to_memory()
         dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         values = torch.from_numpy(numpy.array(dense, dtype=numpy.float64, order="C"))
     except MemoryError:

@@ -41,6 +41,7 @@ class EdgeConfidence(NamedTuple):
 
     def stable(self, min_frequency: float = 0.9) -> Tensor:
         """The graph of all rows without the edges of a smaller frequency."""
+        check_frequency("stable", min_frequency)
         return torch.where(self.frequencies >= min_frequency, self.adjacency, 0.0)
 
     def expected_false(self, min_frequency: float = 0.9) -> float:
@@ -161,10 +162,7 @@ def confidence_of(
     rows, count = values.shape
     if not 2 <= replicates <= _MOST:
         raise ValueError(f"[{label}] {argument}: expected 2 to {_MOST}, got {replicates}")
-    if resampling not in ("halves", "bootstrap"):
-        raise ValueError(
-            f'[{label}] resampling: expected "halves" or "bootstrap", got {describe(resampling)}'
-        )
+    check_sampling(label, resampling, n_jobs)
     if not 0 < level < 1:
         raise ValueError(f"[{label}] level: expected a number in (0, 1), got {level}")
     if rows < 4:
@@ -209,6 +207,41 @@ class _Samples:
             number,
             1,
         )
+
+
+def check_frequency(label: str, min_frequency: float) -> None:
+    """Raises a ValueError for a number that is no share of samples."""
+    if not 0 <= min_frequency <= 1:
+        raise ValueError(
+            f"[{label}] min_frequency: expected a number from 0 to 1, got {describe(min_frequency)}"
+        )
+
+
+def check_samples(
+    label: str,
+    confidence: int,
+    resampling: Resampling,
+    min_frequency: float | None,
+    n_jobs: int | None,
+) -> None:
+    """Raises a ValueError for options that are wrong, even if no samples are drawn."""
+    check_sampling(label, resampling, n_jobs)
+    if min_frequency is not None:
+        if not confidence:
+            raise ValueError(
+                f"[{label}] min_frequency: expected a number of samples, confidence, too"
+            )
+        check_frequency(label, min_frequency)
+
+
+def check_sampling(label: str, resampling: Resampling, n_jobs: int | None) -> None:
+    """Raises a ValueError for samples that cannot be drawn."""
+    if resampling not in ("halves", "bootstrap"):
+        raise ValueError(
+            f'[{label}] resampling: expected "halves" or "bootstrap", got {describe(resampling)}'
+        )
+    if n_jobs == 0:
+        raise ValueError(f"[{label}] n_jobs: expected None or an integer other than 0, got 0")
 
 
 def closure(edges: Tensor) -> Tensor:

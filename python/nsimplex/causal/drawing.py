@@ -12,7 +12,7 @@ import torch
 from .._arguments import checked, describe
 from .._hints import Numbers
 from .._printable import printable
-from .._whole_file import whole_file
+from .._whole_file import require_kind, whole_file
 from .graph_exports import KnownGraph, known_graph
 
 __all__ = ["GraphPicture", "draw_graph"]
@@ -51,7 +51,8 @@ class GraphPicture:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the picture to a file, completely or not at all."""
+        """Writes the picture to an SVG file, completely or not at all."""
+        require_kind(path, ".svg")
         with whole_file(path, encoding="utf-8") as file:
             file.write(self.svg)
 

@@ -12,7 +12,7 @@ from .._arguments import checked
 from .._choices import Dangling, Optimiser, PairWeight, Side
 from .._hints import Numbers
 from .._library import operators
-from .arrays import as_double
+from .arrays import as_double, graph_matrix
 
 
 class EmbeddingWarning(UserWarning):
@@ -105,7 +105,7 @@ def causal_embed(
     Source: Xu et al., arXiv 2509.16629, Eq. 11 to 21, with the corrections of
         docs/causal/embedding.md.
     """
-    adjacency = as_double("causal_embed", "adjacency", adjacency)
+    adjacency = graph_matrix("causal_embed", "adjacency", adjacency).values
     made = CausalEmbedding(
         *operators.causal_embed(
             adjacency,
@@ -141,7 +141,7 @@ def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
     return CausalRanking(
         *operators.causal_ranking(
             as_double("causal_ranking", "tangents", tangents),
-            as_double("causal_ranking", "adjacency", adjacency),
+            graph_matrix("causal_ranking", "adjacency", adjacency).values,
         )
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._arguments import checked_methods
 from .._choices import Estimator, Missing, Resampling, ScreenBy
-from .confidence import confidence_of
+from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
 from .graph_exports import to_igraph, to_networkx
@@ -39,7 +39,7 @@ class GraphEdge(NamedTuple):
     cause: str
     effect: str
     weight: float
-    score: float  #: as in :class:`CausalFit`
+    score: float  #: as in :class:`CausalFit`; NaN in a graph that was not learned
     frequency: float | None  #: share of the samples that have it; None without ``confidence``
     low: float | None  #: interval of the weight
     high: float | None
@@ -197,14 +197,16 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         """The edges with the names of their columns, the surest or else the highest score first.
         ``pandas.DataFrame(graph.edges())`` makes a table of them."""
         adjacency = self._fitted("adjacency_")
-        names = self.names_ or [f"x{column}" for column in self.columns_]
+        columns = getattr(self, "columns_", range(len(adjacency)))
+        names = self.names_ or [f"x{column}" for column in columns]
+        scores = getattr(self, "scores_", torch.full_like(adjacency, torch.nan))
         sure = getattr(self, "confidence_", None)
         found = []
         for i, j in adjacency.nonzero().tolist():
             matrices = (sure.frequencies, sure.low, sure.high) if sure else ()
             figures = [each[i, j].item() for each in matrices] or [None] * 3
-            weight, score = adjacency[i, j].item(), self.scores_[i, j].item()
-            found.append(GraphEdge(names[i], names[j], weight, score, *figures))
+            known = (adjacency[i, j].item(), scores[i, j].item(), *figures)
+            found.append(GraphEdge(names[i], names[j], *known))
         return sorted(found, key=lambda edge: (-(edge.frequency or 0), -edge.score))
 
     def draw(self, columns: Sequence[str | int] = (), *, most: int = 60) -> GraphPicture:
@@ -253,6 +255,8 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
     ) -> tuple[UsableTable, dict[str, Any]]:
         """The table, and what is known of the rows that it keeps."""
         label = type(self).__name__
+        self._check_options(X)
+        check_samples(label, self.confidence, self.resampling, self.min_frequency, self.n_jobs)
         X, groups = taken_column(label, "groups", X, groups)
         X, targets = taken_column(label, "targets", X, targets)
         if groups is None and targets is None:
@@ -321,11 +325,6 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
             )
             self.frequencies_ = self.confidence_.frequencies
         if self.min_frequency is not None:
-            if not self.confidence:
-                label = type(self).__name__
-                raise ValueError(
-                    f"[{label}] min_frequency: expected a number of samples, confidence, too"
-                )
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
         scaled = self._scaled(kept.values)
         self.linear_ = regress(scaled, self.adjacency_, **rows)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._arguments import checked, describe
 from .._hints import Numbers
-from .arrays import as_double
+from .arrays import as_double, graph_matrix
 
 __all__ = ["KnownGraph", "known_graph", "to_igraph", "to_networkx"]
 
@@ -38,7 +38,8 @@ def known_graph(
             own |= {"frequencies": sure.frequencies, "low": sure.low, "high": sure.high}
         figures = own | {name: value for name, value in figures.items() if value is not None}
     else:
-        adjacency = as_double(function, "graph", graph)
+        adjacency, own_names, _ = graph_matrix(function, "graph", graph)
+        names = own_names or None if names is None else names
     if adjacency.dim() != 2 or adjacency.size(0) != adjacency.size(1) or len(adjacency) == 0:
         raise ValueError(
             f"[{function}] graph: expected [M, M] or a fitted estimator, got {describe(graph)}"

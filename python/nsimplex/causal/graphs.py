@@ -13,7 +13,7 @@ from .._choices import GraphModel, Mechanism, Missing, Noise, ScreenBy
 from .._hints import Numbers
 from .._library import operators
 from ..graph_files import read_table
-from .arrays import as_double, column_names
+from .arrays import as_double, column_names, graph_matrix, read_columns
 
 
 class CausalMetrics(NamedTuple):
@@ -71,9 +71,9 @@ def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
     Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs",
         2015. O(M (M + edges)).
     """
-    counts, shares = operators.causal_metrics(
-        as_double("causal_metrics", "graph", graph), as_double("causal_metrics", "truth", truth)
-    )
+    found = graph_matrix("causal_metrics", "graph", graph)
+    known = graph_matrix("causal_metrics", "truth", truth, found.names, "graph")
+    counts, shares = operators.causal_metrics(found.values, known.values)
     values: list[Any] = [*counts[:6], None if counts[6] < 0 else counts[6], *shares]
     return CausalMetrics._make(values)
 
@@ -82,11 +82,9 @@ def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
 def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
     """AUROC and average precision of scores [M, M] of all ordered pairs; nan if the truth has no
     edges or all edges."""
-    return EdgeCurves(
-        *operators.causal_edge_curves(
-            as_double("edge_curves", "scores", scores), as_double("edge_curves", "truth", truth)
-        )
-    )
+    found = graph_matrix("edge_curves", "scores", scores)
+    known = graph_matrix("edge_curves", "truth", truth, found.names, "scores")
+    return EdgeCurves(*operators.causal_edge_curves(found.values, known.values))
 
 
 @checked
@@ -96,12 +94,9 @@ def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
 
     Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
     """
-    return Sortability(
-        *operators.causal_sortability(
-            as_double("causal_sortability", "table", table),
-            as_double("causal_sortability", "graph", graph),
-        )
-    )
+    values = read_columns("causal_sortability", "table", table)
+    known = graph_matrix("causal_sortability", "graph", graph, values.names, "table")
+    return Sortability(*operators.causal_sortability(values.values, known.values))
 
 
 @checked
@@ -153,7 +148,7 @@ def simulate(
     set_to = dict(interventions or {})
     return CausalSimulation(
         *operators.causal_simulate(
-            None if dag is None else as_double("simulate", "dag", dag),
+            None if dag is None else graph_matrix("simulate", "dag", dag).values,
             graph,
             nodes,
             degree,

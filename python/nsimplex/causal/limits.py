@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._hints import Numbers
-from .arrays import as_double, column_names
+from .arrays import column_names, graph_matrix, read_columns
 from .confidence import closure
 from .graphs import causal_baselines, causal_sortability
 from .linear_model import log_likelihood, regress, residuals
@@ -106,8 +106,8 @@ def causal_limits(
     Sources: Meek, UAI 1995; Chickering, JMLR 2002 (CPDAG); Reisach, Seiler, Weichwald, NeurIPS 2021
         (varsortability); Shimizu et al., JMLR 2011 (independence of residuals); Holm 1979.
     """
-    values = as_double("causal_limits", "table", table)
-    adjacency = as_double("causal_limits", "graph", graph)
+    values, own_names, _ = read_columns("causal_limits", "table", table)
+    adjacency = graph_matrix("causal_limits", "graph", graph, own_names, "table").values
     if values.dim() != 2 or adjacency.shape != (values.size(1), values.size(1)):
         raise ValueError(
             f"[causal_limits] graph: expected [M, M] for a table [n, M], got "

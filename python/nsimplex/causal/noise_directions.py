@@ -10,7 +10,7 @@ from torch import Tensor
 from .._arguments import checked
 from .._hints import Numbers
 from .._library import operators
-from .arrays import as_double
+from .arrays import graph_matrix, read_columns
 from .structure import edge_pairs
 
 
@@ -70,8 +70,8 @@ def orient_by_noise(
     Sources: Shimizu et al., JMLR 2006 and 2011 (LiNGAM, DirectLiNGAM); Hyvaerinen, NIPS 1998
         (negentropy); Chickering, JMLR 2002 (reversals).
     """
-    values = as_double("orient_by_noise", "table", table)
-    given = as_double("orient_by_noise", "graph", graph)
+    values, names, _ = read_columns("orient_by_noise", "table", table)
+    given = graph_matrix("orient_by_noise", "graph", graph, names, "table").values
     adjacency, turned, gain, p_value = operators.causal_orient_by_noise(
         values, given, level, edge_pairs(forbidden), edge_pairs(required), list(tiers)
     )

@@ -24,7 +24,7 @@ from .._choices import (
 from .._hints import Numbers
 from .._library import operators
 from .._paths import operator_path
-from .arrays import as_double
+from .arrays import Table, graph_matrix
 from .embedding import ball_points, causal_angles, causal_embed
 from .estimators import CausalGraph
 from .hooks import CausalEncoding, attach_encoding
@@ -166,14 +166,36 @@ class CausalPipeline(CausalGraph):
 
     def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:
         """Embeds the learned graph again, for example with other parameters. With ``adjacency``,
-        embeds that graph instead and needs no fit."""
-        if adjacency is not None:
-            self.adjacency_ = as_double("CausalPipeline", "adjacency", adjacency)
-        result = causal_embed(
-            self._fitted("adjacency_"), **{name: getattr(self, name) for name in _EMBEDDING}
-        )
+        embeds that graph instead and needs no fit. After a fit it must have the fit's columns;
+        names of a data frame are matched with theirs."""
+        graph = None if adjacency is None else self._given(adjacency)
+        embedded = self._fitted("adjacency_") if graph is None else graph.values
+        result = causal_embed(embedded, **{name: getattr(self, name) for name in _EMBEDDING})
+        if graph is not None:
+            for name in ("scores_", "model_", "linear_", "confidence_", "frequencies_"):
+                self.__dict__.pop(name, None)  # of another graph
+            self.adjacency_ = graph.values
+            if not hasattr(self, "columns_"):
+                self.names_ = graph.names
         self.tangents_, self.generality_ = result.tangents, result.generality
         return self
+
+    def _given(self, adjacency: Numbers) -> Table:
+        """A graph that the user gives, in the order of the fit's columns if there was one."""
+        columns = getattr(self, "columns_", None)
+        graph = graph_matrix(
+            "CausalPipeline",
+            "adjacency",
+            adjacency,
+            [] if columns is None else self.names_,
+            "the fit",
+        )
+        if columns is not None and graph.values.shape != (len(columns), len(columns)):
+            raise ValueError(
+                f"[CausalPipeline] adjacency: expected [{len(columns)}, {len(columns)}], the "
+                f"columns of the fit, got {list(graph.values.shape)}"
+            )
+        return graph
 
     def points(self) -> Tensor:
         """The columns as points [M, d] of the open unit ball."""

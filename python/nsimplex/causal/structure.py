@@ -146,6 +146,8 @@ def column_kinds(function: str, kinds: Any, columns: int, names: Sequence[str] =
                     f"{column!r}"
                 )
             found[at] = kind
+    elif isinstance(kinds, str):
+        raise ValueError(f"[{function}] kinds: expected one kind per column, got {kinds!r}")
     else:
         found = list(kinds)
     for kind in found:

@@ -98,6 +98,23 @@ class TableReading:
         self._check_finite(table)
         return table
 
+    def _check_options(self, X: Any) -> None:
+        """Refuses options that the table has no use for, and wrong ones that it does not need."""
+        name, label = type(self).__name__, "layer" if self.layer else "raw"
+        path = os.fspath(X) if isinstance(X, (str, os.PathLike)) else ""
+        if (self.layer or self.raw) and not is_anndata(X) and not path.endswith(".h5ad"):
+            raise ValueError(
+                f"[{name}] {label}: expected an AnnData object or an h5ad file, got "
+                f"{describe(path or X)}"
+            )
+        if isinstance(self.screen, int) and (self.screen == 1 or self.screen < 0):
+            raise ValueError(f"[{name}] screen: expected 0 or at least 2, got {self.screen}")
+        if self.screen_by not in ("correlation", "variance"):
+            raise ValueError(
+                f'[{name}] screen_by: expected "correlation" or "variance", got '
+                f"{describe(self.screen_by)}"
+            )
+
     def _check_names(self, X: Any, names: list[str], reset: bool) -> None:
         own = list(getattr(X, "columns", [])) or (names if is_anndata(X) else [])
         named = bool(own) and all(isinstance(name, str) for name in own)

@@ -14,7 +14,7 @@ from torch import Tensor
 from .._arguments import checked, describe
 from .._choices import Symmetry
 from .._printable import printable
-from .._whole_file import whole_file
+from .._whole_file import require_kind, whole_file
 from ..graph import GraphData, TupleBatch, complete_tuples, with_loops
 from ..graph.batches import numbers_of
 from ..nn.equivariant_encoder import EquivariantEncoder
@@ -79,6 +79,7 @@ class GraphTuples:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes ``svg()`` to a file and returns its path."""
+        require_kind(path, ".svg")
         target, drawing = Path(path), self.svg()
         with whole_file(target, encoding="utf-8") as file:
             file.write(drawing)

@@ -15,7 +15,7 @@ from .._arguments import checked, describe
 from .._layout import Layout, heads_first
 from .._options import operator_options
 from .._printable import printable
-from .._whole_file import whole_file
+from .._whole_file import require_kind, whole_file
 from ..analysis.attention_calls import AttentionCall
 from ..analysis.call_recorder import run_recorded
 from ..analysis.listed_calls import ListedCall
@@ -124,6 +124,7 @@ class TupleView:
 
     def save(self, path: str | os.PathLike, *, head: int = 0, query: int | None = None) -> Path:
         """Writes ``svg()`` to a file and returns its path."""
+        require_kind(path, ".svg")
         target, drawing = Path(path), self.svg(head=head, query=query)
         with whole_file(target, encoding="utf-8") as file:
             file.write(drawing)

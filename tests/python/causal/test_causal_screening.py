@@ -72,11 +72,11 @@ def test_missing_values(made):
 @pytest.mark.parametrize(
     "options, says",
     [
-        (dict(screen=1), "screen: expected at least 2, got 1"),
-        (dict(screen=-3), "screen: expected at least 2, got -3"),
+        (dict(screen=1), "screen: expected 0 or at least 2, got 1"),
+        (dict(screen=-3), "screen: expected 0 or at least 2, got -3"),
         (
             dict(screen=4, screen_by="mean"),
-            'by: expected one of "correlation", "variance", got "mean"',
+            'screen_by: expected "correlation" or "variance", got \'mean\'',
         ),
         (dict(screen=4, kinds={0: "binary"}), "screen: expected continuous columns alone"),
     ],
