@@ -42,8 +42,13 @@ def ascending(table: Tensor, length: int) -> Tensor:
     return keys.masked_fill(keys == length, -1)
 
 
+def _batch_of(tables: Sequence[Tensor]) -> int:
+    """The batch of tables that may have 1 instead; it may be 0."""
+    return next((table.size(0) for table in tables if table.size(0) != 1), 1)
+
+
 def united(tables: Sequence[Tensor], length: int) -> Tensor:
-    batch = max([table.size(0) for table in tables])
+    batch = _batch_of(tables)
     return ascending(torch.cat([t.expand(batch, -1, -1) for t in tables], -1), length)
 
 
@@ -143,7 +148,7 @@ def admissible(table: Tensor, queries: Tensor, causal: bool, places: Places) -> 
         keep = keep & (document[keys] == document[:, None])
     if places.adjacency is not None:
         pairs = places.adjacency
-        batch = max(pairs.size(0), keys.size(0))
+        batch = _batch_of([pairs, keys])
         pairs = pairs.expand(batch, -1, -1)
         keep = keep & pairs.gather(2, keys.expand(batch, -1, -1))
     return keep
@@ -167,11 +172,11 @@ def tuples_of(tables: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """All tuples of one table per axis, as a list (indices, offsets) of fixed shape. Rows of
     ``indices`` behind the last offset are unused."""
     order = len(tables)
-    batch = max([table.size(0) for table in tables])
+    batch = _batch_of(tables)
     queries = tables[0].size(1)
     axes = [
         table.expand(batch, -1, -1).view(
-            batch, queries, *[-1 if axis == m else 1 for axis in range(order)]
+            batch, queries, *[table.size(2) if axis == m else 1 for axis in range(order)]
         )
         for m, table in enumerate(tables)
     ]

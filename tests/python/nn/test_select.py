@@ -304,3 +304,25 @@ def test_a_layer_warms_up_under_a_union():
     learned.warms_up = True
     with pytest.raises(ValueError, match="warms_up: dense attention has no reduce 'mlp'"):
         learned(x)
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        nn.TopK(3),
+        nn.TopK((2, 3)),
+        nn.Path(2),
+        nn.Window(2) | nn.TopK(2),
+        nn.Window(2) | nn.Sinks(1) | nn.TopK((2, 1)),
+        nn.Neighbours(torch.ones(5, 5, dtype=torch.bool)) | nn.TopK(2),
+    ],
+    ids=lambda each: f"{each}"[:40],
+)
+def test_a_batch_may_be_empty(select):
+    layer = nn.SimplicialAttention(8, 2, causal=True, select=select)
+    mask = torch.ones(0, 5, dtype=torch.bool)
+    for more in ({}, dict(key_masks=mask), dict(adjacency=torch.ones(0, 5, 5, dtype=torch.bool))):
+        if "adjacency" not in more or "Neighbours" not in repr(select):
+            out = layer(torch.randn(0, 5, 8, requires_grad=True), **more)
+            assert out.shape == (0, 5, 8)
+            out.sum().backward()
