@@ -51,6 +51,8 @@ def read_data(path: str, recipe: Recipe, nodes: str = "", graphs: str = "") -> L
         raise ValueError(f"--nodes: expected a csv file of edges in DATA, got {kind}")
     if kind not in ("csv", "graph6") and graphs:
         raise ValueError(f"--graphs: expected csv or graph6 in DATA, got {kind}")
+    if kind not in ("csv", "hif") and recipe.ignore and not recipe.trained:
+        raise ValueError(f"--ignore: expected csv or HIF in DATA, got {kind}")
     if kind == "graph6":
         return _read_graph6(path, recipe, graphs)
     if kind == "hif":
@@ -63,7 +65,9 @@ def read_data(path: str, recipe: Recipe, nodes: str = "", graphs: str = "") -> L
         }
         return read_arrays(path, readers[kind](path), recipe)
     table = read_csv(path, recipe.bad)
+    recipe.see(table)
     if recipe.task == "graph" and recipe.smiles in table.columns and not nodes:
+        recipe.require_ignored()
         return read_molecules(table, recipe)
     if recipe.task == "hyperedge":
         return _read_hyperedges(table, recipe, nodes)
@@ -105,6 +109,8 @@ class _Nodes:
         self.by_graph = own_graph is not None
         self.table = read_csv(nodes, recipe.bad) if nodes else None
         self.graph_table = read_csv(graphs, recipe.bad) if graphs else None
+        recipe.see(self.table, self.graph_table)
+        recipe.require_ignored()
         if self.table is not None:
             self.id_column = next(iter(self.table.columns))
             names = self.table.columns[self.id_column]
@@ -321,6 +327,8 @@ def _read_hif(path: str, recipe: Recipe) -> Loaded:
         members.setdefault(edge, []).append(node)
     node_table = _attributes(path, records["node"], "node")
     table = _attributes(path, records["edge"], "edge")
+    recipe.see(node_table, table)
+    recipe.require_ignored()
     number = {name: place for place, name in enumerate(records["node"])}
     edges: list[tuple[int, ...]] = []
     rows: list[int] = []

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._printable import printable
 from ..graph import GraphData, from_edge_index
 from ..graph.hyperedges import from_hyperedge_index
 from .tables import (
@@ -44,11 +45,12 @@ class Recipe:
     edge_codes: list[int] = field(default_factory=list)
     trained: bool = False
     bad: BadRows = field(default_factory=BadRows)  #: rows that cannot be read; not in the file
+    seen: list[str] = field(default_factory=list)  #: columns of all tables; not in the file
 
     def to_json(self) -> dict[str, Any]:
         """The fields that the model's file keeps."""
         fields = {own.name: getattr(self, own.name) for own in dataclass_fields(self)}
-        del fields["bad"]
+        del fields["bad"], fields["seen"]
         return fields | {"trained": True}
 
     @classmethod
@@ -58,6 +60,17 @@ class Recipe:
             own = getattr(made, name)
             setattr(made, name, None if own is None else [Column(*each) for each in own])
         return made
+
+    def see(self, *tables: Table | None) -> None:
+        """Keeps the names of the columns, to tell which of ``ignore`` there are."""
+        self.seen += [name for table in tables if table is not None for name in table.columns]
+
+    def require_ignored(self) -> None:
+        """Raises a ValueError if ``ignore`` names a column that no table has."""
+        for name in self.ignore:
+            if not self.trained and name not in self.seen:
+                have = ", ".join(map(printable, dict.fromkeys(self.seen)))
+                raise ValueError(f"--ignore: expected columns of {have}, got {name!r:.40}")
 
     def features(self, table: Table | None, of: str, others: Sequence[str]) -> Tensor | None:
         """Features of the rows of a table. ``others`` are columns that are none."""

@@ -16,13 +16,13 @@ from .._command_channel import Channel
 from .._whole_file import whole_file
 from ..graph import GraphData, Split, split_rows
 from ..graph.batches import numbers_of
-from ..nn.graph_baselines import MessagePassing
+from ..nn.graph_losses import require_loss
 from ..nn.graph_models import GraphModel
 from ..nn.graph_parts import GraphParts
-from ..nn.graph_set_models import HyperSAGNN, SetToGraph
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import explained, line_of
+from .models import make_model
 from .reading import read_data
 from .records import Loaded, Recipe, with_targets
 from .tables import BadRows, Targets
@@ -30,7 +30,6 @@ from .tables import BadRows, Targets
 # Of the report: predictions whose heaviest tuples are shown, how many tuples each, and the size of
 # the largest graph.
 _SHOWN, _TUPLES, _MOST_TUPLES = 3, 8, 4096
-_SET_MODELS = ("hyper-sagnn", "s2g", "s2g-plus")  # judge tuples by their nodes alone
 _MOST_BAD = 10  # rows that are left out and shown
 SKIPPED_FILE = "skipped.csv"
 
@@ -63,6 +62,8 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         else _split(request, data, targets, recipe.task)
     )
     scaled, scales = _standardised(data)
+    loss = "" if request["loss"] == "default" else request["loss"]
+    require_loss("--", loss, targets.kind)
     torch.manual_seed(request["seed"])
     model = make_model(request, recipe, data, targets)
     with warnings.catch_warnings(record=True) as caught:
@@ -85,7 +86,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         request["weight_decay"],
         request["warmup"],
         request["patience"],
-        "" if request["loss"] == "default" else request["loss"],
+        loss,
         request["seed"],
     )
     try:
@@ -174,81 +175,6 @@ class _Log:
 
     def sync(self) -> None:
         self._channel.sync()
-
-
-def make_model(
-    request: dict[str, Any], recipe: Recipe, data: GraphData, targets: Targets
-) -> GraphModel:
-    """A model for the columns of the data.
-
-    Raises:
-        ValueError: options that do not fit, named as those of the command.
-    """
-    width = lambda own: 0 if own is None or not own.is_floating_point() else own.size(1)
-    of_edges = next((own for own in data.edge_features if own.size(1)), None)
-    common: dict[str, Any] = dict(
-        node_channels=width(data.node_features),
-        edge_channels=width(of_edges),
-        node_codes=recipe.node_codes,
-        edge_codes=recipe.edge_codes,
-        **{
-            name: request[name]
-            for name in ("width", "layers", "heads", "virtual_node", "random_walk", "laplacian")
-        },
-        dropout=request["dropout"],
-    )
-    order = _order(request["order"], data, recipe)
-    what = (recipe.task, targets.kind, targets.outputs)
-    symmetry: Any = "undirected" if recipe.task == "edge" and not recipe.directed else ""
-    try:
-        if request["model"] in _SET_MODELS:
-            return _set_model(request, what, common, order, symmetry or "ordered")
-        if request["model"] != "transformer":
-            return MessagePassing(*what, kind=request["model"], **common)
-        return GraphTransformer(
-            *what,
-            order=order,
-            form=request["form"],
-            readout="" if request["readout"] == "same" else request["readout"],
-            symmetry=symmetry,
-            global_classes=not request["local"],
-            **common,
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"--{str(error).partition('] ')[2].replace('_', '-')}") from None
-
-
-def _set_model(
-    request: dict[str, Any],
-    what: tuple[Any, ...],
-    common: dict[str, Any],
-    order: list[int],
-    symmetry: Any,
-) -> GraphModel:
-    """A model that judges tuples by their nodes alone."""
-    name = request["model"]
-    if common.pop("edge_channels") or common.pop("edge_codes"):
-        raise ValueError(
-            f"[] model: expected no features of edges for {name}, got some; see --ignore"
-        )
-    if common.pop("virtual_node"):
-        raise ValueError(f"[] model: expected no --virtual-node with {name}")
-    if name == "hyper-sagnn":
-        del common["layers"]
-        return HyperSAGNN(*what, **common)
-    del common["heads"]
-    sizes = [size for size in order if size > 1] or [2]
-    classes: Any = "light" if name == "s2g" else "all"
-    return SetToGraph(*what, classes=classes, symmetry=symmetry, query_sizes=sizes, **common)
-
-
-def _order(text: str, data: GraphData, recipe: Recipe) -> list[int]:
-    if text == "data":
-        return sorted({*data.sizes}) or [2]
-    try:
-        return [int(each) for each in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--order: expected sizes such as 2 or 2,3, got {text!r:.40}") from None
 
 
 def _split(request: dict[str, Any], data: GraphData, targets: Targets, task: str) -> Split:

@@ -20,6 +20,21 @@ JUDGE = {
 }
 
 
+#: Losses other than the default, and the kinds of targets that have them.
+_LOSSES = {"squared": ("number",), "soft_f1": ("binary", "labels")}
+
+
+def require_loss(at: str, loss: str, target: str) -> None:
+    """Refuses a loss that there is not, or not for this kind of target."""
+    if loss and loss not in _LOSSES:
+        raise ValueError(f"{at}loss: expected squared, soft_f1 or none, got {loss!r:.40}")
+    if loss and target not in _LOSSES[loss]:
+        raise ValueError(
+            f"{at}loss: expected a target of kind {' or '.join(_LOSSES[loss])} for {loss}, got "
+            f"{target}"
+        )
+
+
 @checked
 def graph_loss(answers: Tensor, targets: Tensor, target: str, *, loss: str = "") -> Tensor:
     """The mean loss over the rows whose targets are known.
@@ -29,7 +44,7 @@ def graph_loss(answers: Tensor, targets: Tensor, target: str, *, loss: str = "")
         targets: [rows, outputs] or [rows], where NaN is unknown; int64 [rows] of classes.
         target: "number": L1; "binary" and "labels": binary cross-entropy; "classes":
             cross-entropy.
-        loss: "": the one above; "squared" for numbers; "soft_f1" for binary targets.
+        loss: "": the one above; "squared" for numbers; "soft_f1" for binary targets and labels.
 
     Raises:
         ValueError: shapes or names that do not fit.
@@ -37,8 +52,7 @@ def graph_loss(answers: Tensor, targets: Tensor, target: str, *, loss: str = "")
     at = "[graph_loss] "
     if target not in JUDGE:
         raise ValueError(f"{at}target: expected one of {', '.join(JUDGE)}, got {target!r:.40}")
-    if loss not in ("", "squared", "soft_f1"):
-        raise ValueError(f"{at}loss: expected squared, soft_f1 or none, got {loss!r:.40}")
+    require_loss(at, loss, target)
     if answers.dim() != 2 or not answers.is_floating_point():
         raise ValueError(
             f"{at}answers: expected floating [rows, outputs], got {list(answers.shape)}"

@@ -24,7 +24,7 @@ from .graph_checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from .graph_losses import JUDGE, graph_loss, known_targets
+from .graph_losses import JUDGE, graph_loss, known_targets, require_loss
 from .graph_models import GraphModel
 from .graph_parts import Batch, GraphParts
 from .graph_ranks import Share
@@ -117,6 +117,7 @@ def fit_graphs(
             raise ValueError(f"{at}{name}: expected at least 0, got {number}")
     if resume and folder is None:
         raise ValueError(f"{at}folder: expected that of the run to resume, got none")
+    require_loss(at, loss, model.target)
     parts = GraphParts(model, data, split, queries, targets, batch_size)
     options = FitOptions(epochs, learning_rate, weight_decay, warmup, patience, loss, seed)
     start_ranks(model, parts, options)

@@ -1,0 +1,54 @@
+"""``nsimplex graph train`` refuses options that its model or its data have no use for."""
+
+import pytest
+import torch
+from graph_sets import trained, two_groups, write
+
+from nsimplex import graph
+from nsimplex.nn import MessagePassing, fit_graphs, graph_loss
+
+
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        (dict(order="7"), "--order: expected --model transformer or s2g, got gcn"),
+        (dict(model="gin", form="kernel"), "--form: expected --model transformer, got gin"),
+        (dict(model="gat", readout="softmax"), "--readout: expected --model transformer, got gat"),
+        (dict(local=True), "--local: expected --model transformer, got gcn"),
+        (dict(ignore="zz"), "--ignore: expected columns of from, to, weight, name, age, "),
+        (dict(loss="soft_f1"), "--loss: expected a target of kind binary or labels for soft_f1, "),
+        (dict(loss="squared"), "--loss: expected a target of kind number for squared, got classes"),
+    ],
+)
+def test_nothing_is_ignored(tmp_path, options, says):
+    edges, nodes = two_groups(tmp_path)
+    with pytest.raises(ValueError) as caught:
+        trained(data=edges, nodes=nodes, **options)
+    assert str(caught.value).startswith(says) and "\n" not in str(caught.value)
+
+
+def test_columns_of_every_file_may_be_ignored(tmp_path):
+    edges, nodes = two_groups(tmp_path)
+    trained(data=edges, nodes=nodes, ignore="weight,colour", folder=tmp_path)
+    file = write(tmp_path / "g.g6", "A_\nBw\nCF\nDqK\nA_\nBw\n")
+    labels = write(tmp_path / "g.csv", "graph,y,z\n" + "".join(f"{n},{n},0\n" for n in range(6)))
+    own = dict(data=file, graphs=labels, task="graph", target="y")
+    with pytest.raises(ValueError, match="--ignore: expected csv or HIF in DATA, got graph6"):
+        trained(**own, ignore="z")
+    trained(**own)
+
+
+def test_a_loss_has_a_kind_of_target():
+    answers, wanted = torch.randn(4, 1), torch.tensor([0.0, 1, 0, 1])
+    with pytest.raises(
+        ValueError, match=r"\[graph_loss\] loss: expected .* binary or labels for s"
+    ):
+        graph_loss(answers, wanted, "number", loss="soft_f1")
+    with pytest.raises(ValueError, match=r"\[graph_loss\] loss: expected .* number for squared"):
+        graph_loss(answers, wanted, "binary", loss="squared")
+    ring = graph.from_edge_index(torch.tensor([[0, 1, 2], [1, 2, 0]]), targets=torch.ones(1))
+    data = graph.collate_graphs([ring] * 6)
+    model = MessagePassing("graph", "number", width=4, layers=1)
+    split = graph.split_rows(6, (0.5, 0.3, 0.2))
+    with pytest.raises(ValueError, match=r"\[fit_graphs\] loss: expected a target of kind binary"):
+        fit_graphs(model, data, split, epochs=1, loss="soft_f1")
