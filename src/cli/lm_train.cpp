@@ -94,7 +94,24 @@ struct Run {
   std::optional<data::Tokens> tokens;
 };
 
+// Refuses options of indexers that the model has not. Defaults in config.toml do not count as given.
+void refuse_unused(const TrainOptions& given) {
+  if (given.sparse == "topk" || given.sparse == "path") return;
+  const TrainOptions usual;
+  const auto refuse = [&](bool refused, const char* option) {
+    if (!refused) return;
+    throw InputError(
+        fmt::format("{}: expected --sparse topk or path with it, got {}", option, given.sparse));
+  };
+  refuse(given.model.topk != usual.model.topk, "--topk");
+  refuse(given.model.indexer_loss != usual.model.indexer_loss, "--indexer-loss");
+  refuse(given.indexer != usual.indexer, "--indexer");
+  refuse(given.indexer_scores != usual.indexer_scores, "--indexer-scores");
+  refuse(given.training.indexer_warmup != usual.training.indexer_warmup, "--indexer-warmup");
+}
+
 Run start_run(const TrainOptions& options) {
+  refuse_unused(options);
   if (options.out.empty()) throw InputError("--out: expected a folder for the run");
   Run run;
   run.folder = options.out;
