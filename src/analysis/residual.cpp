@@ -89,7 +89,7 @@ ResidualNorms residual_norms(const Eigen::Ref<const TokenMatrix>& tokens,
 
 ResidualMinimum minimal_residual(const Eigen::Ref<const TokenMatrix>& tokens, double tolerance) {
   if (!tokens.allFinite()) throw std::invalid_argument("expected finite tokens");
-  Eigen::VectorXd centre(tokens.cols());
+  Eigen::VectorXd centre = Eigen::VectorXd::Zero(tokens.cols());
   for (Eigen::Index j = 0; j < tokens.cols() && tokens.rows() > 0; ++j) {
     const auto column = tokens.col(j);
     centre[j] = median({column.begin(), column.end()});

@@ -26,6 +26,17 @@ Tensor checked(const char* name, const Tensor& tokens) {
 // The largest sum, or 0 for an empty dimension.
 Tensor largest(const Tensor& sums) { return sums.size(-1) == 0 ? sums.sum(-1) : sums.amax(-1); }
 
+Tensor centred(const Tensor& tokens) { return tokens - tokens.mean(-2, true); }
+
+// The tokens, each divided by its largest number if its squares could overflow or vanish.
+Tensor of_moderate_size(const Tensor& tokens) {
+  if (tokens.size(-1) == 0) return tokens;
+  const Tensor most = tokens.detach().abs().amax(-1, true);
+  const Tensor moderate = (most > 1e-100).logical_and(most < 1e100);
+  const Tensor kept = moderate.logical_or(most == 0).logical_or(most.isfinite().logical_not());
+  return tokens / most.masked_fill(kept, 1);
+}
+
 }  // namespace
 
 Tensor composite_norm(const Tensor& tokens) {
@@ -34,8 +45,7 @@ Tensor composite_norm(const Tensor& tokens) {
 }
 
 Tensor mean_residual(const Tensor& tokens) {
-  const Tensor own = checked("mean_residual", tokens);
-  return own - own.mean(-2, true);
+  return centred(checked("mean_residual", tokens));
 }
 
 MinimalResidual minimal_residual(const Tensor& tokens, double tolerance) {
@@ -79,7 +89,7 @@ Tensor effective_rank(const Tensor& tokens) {
 }
 
 Tensor mean_cosine(const Tensor& tokens) {
-  const Tensor own = checked("mean_cosine", tokens);
+  const Tensor own = of_moderate_size(checked("mean_cosine", tokens));
   const Tensor length = at::linalg_vector_norm(own, 2, {-1}, true);
   const Tensor units = own / at::where(length == 0, 1, length);
   // The cosines of all pairs sum to the square of the sum. The cosines of tokens with themselves
@@ -90,7 +100,7 @@ Tensor mean_cosine(const Tensor& tokens) {
 }
 
 Tensor dirichlet_energy(const Tensor& tokens) {
-  return 2 * mean_residual(tokens).square().sum({-2, -1});
+  return 2 * centred(checked("dirichlet_energy", tokens)).square().sum({-2, -1});
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {

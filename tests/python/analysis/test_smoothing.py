@@ -45,6 +45,8 @@ def test_mean_cosine_is_that_of_all_pairs():
     pairs = torch.nn.functional.cosine_similarity(x.unsqueeze(-2), x.unsqueeze(-3), dim=-1)
     expected = (pairs.sum((-2, -1)) - 5) / 20
     torch.testing.assert_close(analysis.mean_cosine(x), expected)
+    for size in (1e-300, 1e-200, 1e200, 1e300):  # whose squares are 0 or infinite
+        torch.testing.assert_close(analysis.mean_cosine(size * x), expected)
     assert analysis.mean_cosine(x[:, :1]).isnan().all()
 
 
@@ -98,7 +100,16 @@ def test_minimal_residual_does_not_depend_on_threads(threads):
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+def test_no_tokens_have_no_offset():
+    found = analysis.minimal_residual(torch.zeros(2, 0, 3).double())
+    assert not found.norm.any() and not found.lower.any() and not found.offset.any()
+    assert found.offset.shape == (2, 3)
+
+
 def test_bad_tokens_are_named():
+    for name in ("composite_norm", "mean_residual", "mean_cosine", "dirichlet_energy"):
+        with pytest.raises(ValueError, match=rf"^\[{name}\] tokens: expected \[.., tokens"):
+            getattr(analysis, name)(torch.zeros(3))
     with pytest.raises(TypeError, match=r"\[effective_rank\] tokens: expected floating point"):
         analysis.effective_rank(torch.zeros(2, 3, dtype=torch.int64))
     with pytest.raises(
