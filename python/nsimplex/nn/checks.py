@@ -36,6 +36,18 @@ def require_positive(at: str, **numbers: object) -> None:
             raise ValueError(f"{at}{name}: expected a positive number, got {describe(value)}")
 
 
+def require_tokens(at: str, name: str, tokens: Tensor, model: Any) -> None:
+    """Check token ids [B, T] of a language model, ours or one of Transformers."""
+    whole = tokens.dtype in (torch.int64, torch.int32)
+    if not whole or tokens.dim() != 2 or tokens.numel() == 0:
+        raise ValueError(f"{at}{name}: expected int64 [B, T] of tokens, got {describe(tokens)}")
+    own = getattr(model, "get_input_embeddings", lambda: getattr(model, "embedding", None))()
+    if (count := getattr(own, "num_embeddings", None)) is not None:
+        low, high = (int(each) for each in tokens.aminmax())
+        fits = low >= 0 and high < count
+        require(fits, f"{at}{name}: expected tokens 0 to {count - 1}, got {low} to {high}")
+
+
 def factory(at: str, device: Any, dtype: Any) -> dict[str, Any]:
     """The arguments device and dtype of a module's parameters, checked."""
     fits = dtype is None or (isinstance(dtype, torch.dtype) and dtype.is_floating_point)

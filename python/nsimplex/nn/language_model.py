@@ -289,9 +289,26 @@ class LanguageModel(TextGenerator, nn.Module):
         logits = self(tokens, **places).flatten(0, 1)
         if logits.dtype != torch.float64:
             logits = logits.float()
-        loss = F.cross_entropy(logits, targets.flatten())
+        loss = self._cross_entropy(logits, tokens, targets)
         auxiliary = self.auxiliary_loss if torch.is_grad_enabled() else None
         return loss if auxiliary is None else loss + auxiliary
+
+    def _cross_entropy(self, logits: Tensor, tokens: Tensor, targets: Tensor) -> Tensor:
+        if targets.dtype != torch.int64 or targets.shape != tokens.shape:
+            raise ValueError(
+                f"[LanguageModel] targets: expected int64 of shape {list(tokens.shape)}, got "
+                f"{targets.dtype} of shape {list(targets.shape)}"
+            )
+        if torch.compiler.is_compiling():
+            return F.cross_entropy(logits, targets.flatten())
+        try:
+            return F.cross_entropy(logits, targets.flatten())
+        except IndexError:  # its message names no argument
+            low, high = (int(each) for each in targets[targets != -100].aminmax())
+        raise ValueError(
+            f"[LanguageModel] targets: expected -100 or 0 to {self.options.vocabulary - 1}, got "
+            f"{low} to {high}"
+        )
 
     def _choosing_layers(self) -> list[SparseAttention]:
         return [

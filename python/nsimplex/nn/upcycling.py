@@ -21,6 +21,7 @@ from .checks import (
     MOST_AXES,
     require,
     require_rows,
+    require_tokens,
     require_whole,
     require_window,
 )
@@ -307,6 +308,7 @@ def order_shares(model: nn.Module, tokens: Tensor) -> list[Tensor]:
     """
     with _recorded(model) as parts:
         require(len(parts) > 0, "[order_shares] model: expected a converted model")
+        require_tokens("[order_shares] ", "tokens", tokens, model)
         model(tokens)
         return [
             torch.sigmoid(torch.cat(part.ratios) + part.logit_bias[:, None]).mean((0, 2))
@@ -328,10 +330,16 @@ def calibrate(model: nn.Module, tokens: Tensor, share: float = _START_SHARE) -> 
     require(0 < share < 1, f"[calibrate] share: expected 0 < share < 1, got {share}")
     with _recorded(model) as parts:
         require(len(parts) > 0, "[calibrate] model: expected a converted model")
+        require_tokens("[calibrate] ", "tokens", tokens, model)
         before = [part.start.clone() for part in parts]
         for part in parts:
             part.start.fill_(-math.inf)
-        model(tokens)
+        try:
+            model(tokens)
+        except BaseException:
+            for part, start in zip(parts, before):
+                part.start.copy_(start)
+            raise
         for part, start in zip(parts, before):
             if not part.ratios:
                 part.start.copy_(start)
@@ -377,6 +385,8 @@ def convert(
     ours = isinstance(blocks, nn.ModuleList)
     if not ours or not all(isinstance(block, TransformerBlock) for block in blocks):
         raise ValueError(f"[convert] model: expected a LanguageModel, got {describe(model)}")
+    if sample is not None:
+        require_tokens("[convert] ", "sample", sample, model)
     at = chosen_layers("convert", len(blocks), every)
     every_block: list[Any] = [*blocks]
     layers = {i: UpcycledAttention(every_block[i].attention, order, window) for i in at}

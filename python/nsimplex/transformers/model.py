@@ -69,6 +69,12 @@ class SimplicialConfig(LlamaConfig):
         require_name(at, "normalizer", self.normalizer, names)
         require_name(at, "norm", self.norm, ("none", "qk", "qkv"))
         require_scale(at, self.scale)
+        heads, kv_heads = self.num_attention_heads, _known(self.num_key_value_heads)
+        require(
+            kv_heads > 0 and heads % kv_heads == 0,
+            f"{at}num_key_value_heads: expected a divisor of num_attention_heads {heads}, got "
+            f"{kv_heads}",
+        )
         chunk = self.order + 1
         require(
             self.form == "product" or _known(self.head_dim) % chunk == 0,

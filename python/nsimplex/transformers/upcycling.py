@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from .._arguments import checked, describe
-from ..nn.checks import require
+from ..nn.checks import require, require_tokens
 from ..nn.upcycling import _SAMPLE, HigherOrderPart, calibrate, chosen_layers
 from .attention import attend, stored
 
@@ -180,6 +180,8 @@ def convert(
         isinstance(model, PreTrainedModel),
         f"[convert] model: expected a model of Transformers, got {describe(model)}",
     )
+    if sample is not None:
+        require_tokens("[convert] ", "sample", sample, model)
     _build(model, every, order, window)
     if sample is None:
         generator = torch.Generator().manual_seed(0)

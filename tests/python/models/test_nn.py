@@ -130,6 +130,24 @@ def test_gradients_reach_every_parameter():
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
 
 
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda own: own + 300, "expected -100 or 0 to 255, got 300 to"),
+        (
+            lambda own: own[:, 1:],
+            "expected int64 of shape [2, 12], got torch.int64 of shape [2, 11]",
+        ),
+        (lambda own: own.float(), "expected int64 of shape [2, 12], got torch.float32 of"),
+    ],
+)
+def test_targets_that_do_not_fit_are_named(change, says):
+    model, tokens = LanguageModel(LanguageModelOptions(dim=32)), torch.zeros(2, 12).long()
+    with pytest.raises(ValueError) as caught:
+        model.loss(tokens, change(tokens))
+    assert str(caught.value).startswith(f"[LanguageModel] targets: {says}")
+
+
 def test_same_generator_same_weights():
     def make(seed):
         return LanguageModel(LanguageModelOptions(dim=32), torch.Generator().manual_seed(seed))

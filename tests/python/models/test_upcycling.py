@@ -130,6 +130,23 @@ def test_calibrate_gives_the_share_that_it_was_asked_for():
         assert ((share > 0.003) & (share < 0.011)).all()  # a mean of p / (1 + p), not of p
 
 
+def test_a_calibration_that_fails_changes_nothing(monkeypatch):
+    model, ids = nn.convert(language_model(), every=2, window=(4, 9)), tokens()
+    before = {name: own.clone() for name, own in model.state_dict().items()}
+    for wrong, said in (
+        (ids + 31, "expected tokens 0 to 30, got"),
+        (ids[0], "expected int64 [B, T]"),
+    ):
+        for call in (nn.calibrate, nn.order_shares):
+            with pytest.raises(ValueError) as caught:
+                call(model, wrong)
+            assert str(caught.value).startswith(f"[{call.__name__}] tokens: {said}")
+    monkeypatch.setattr(model, "forward", lambda tokens: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        nn.calibrate(model, ids)
+    assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())
+
+
 def test_what_does_not_fit_is_refused():
     model, ids = language_model(), tokens()
     for call, said in (
@@ -140,6 +157,12 @@ def test_what_does_not_fit_is_refused():
         (lambda: nn.convert(model, window=(0, 2)), "window"),
         (lambda: nn.convert(language_model(every=2), every=2), "[UpcycledAttention] layer"),
         (lambda: nn.UpcycledAttention(nn.SimplicialAttention(8, 2, order=1)), "layer"),
+        (
+            lambda: nn.convert(model, 2, sample=ids + 31),
+            "[convert] sample: expected tokens 0 to 30",
+        ),
+        (lambda: nn.convert(model, 2, sample=ids[:0]), "[convert] sample: expected int64 [B, T]"),
+        (lambda: nn.convert(model, 2, sample=ids.float()), "[convert] sample: expected int64"),
         (lambda: nn.order_shares(model, ids), "[order_shares] model"),
         (lambda: nn.calibrate(model, ids), "[calibrate] model"),
         (lambda: nn.calibrate(model, ids, share=0.0), "[calibrate] share"),

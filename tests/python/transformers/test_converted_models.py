@@ -168,6 +168,7 @@ def test_what_does_not_fit_is_refused():
             vocab_size=20, hidden_size=8, ffn_dim=8, num_hidden_layers=2, num_attention_heads=2
         )
     )
+    plain = build("llama")
     for model, options, said in (
         (torch.nn.Linear(2, 2), {}, "[convert] model"),
         (other, dict(every=1), "got opt"),
@@ -176,8 +177,11 @@ def test_what_does_not_fit_is_refused():
         (build("llama"), dict(every=2, window=(1, 2, 3)), "window"),
         (build("llama"), dict(every=2, order=1), "order"),
         (converted("llama"), dict(every=2), "got a converted one"),
+        (plain, dict(every=2, sample=tokens() + 10**6), "[convert] sample: expected tokens 0 to"),
+        (plain, dict(every=2, sample=tokens().float()), "[convert] sample: expected int64 [B, T]"),
     ):
         with pytest.raises(ValueError) as caught:
             convert(model, **options)
         assert said in str(caught.value) and "\n" not in str(caught.value)
     assert shape("llama").model_type == "llama"
+    assert not parts_of(plain)  # no refused call changed it

@@ -257,6 +257,7 @@ def test_bfloat16_is_near_float32():
         (dict(scale="big"), "scale"),
         (dict(form="determinant"), "head_dim"),
         (dict(rotary=True), "rotary"),
+        (dict(num_key_value_heads=3), "num_key_value_heads: expected a divisor"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused_in_one_line(options, said):
