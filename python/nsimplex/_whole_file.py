@@ -48,11 +48,11 @@ def whole_file(
 
 
 #: Ends of the names of pictures and pages that have a kind of their own.
-_KINDS = (".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tiff", ".eps", ".ps", ".pdf")
-_KINDS += (".htm", ".html")
+_KINDS = (".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tiff", ".eps")
+_KINDS += (".ps", ".pdf")
 
 
-def require_kind(path: str | os.PathLike[str], kind: str) -> None:
+def require_kind(path: str | os.PathLike[str], kind: str, function: str = "save") -> None:
     """Refuses a name that promises another kind of picture than ``kind``, ".svg" for example.
 
     Raises:
@@ -61,7 +61,9 @@ def require_kind(path: str | os.PathLike[str], kind: str) -> None:
     name = os.fspath(path)
     other = next((each for each in _KINDS if str(name).lower().endswith(each)), kind)
     if other != kind:
-        raise ValueError(f"[save] path: expected a name that ends in {kind}, got {str(name)!r}")
+        raise ValueError(
+            f"[{function}] path: expected a name that ends in {kind}, got {str(name)!r}"
+        )
 
 
 def _require_replaceable(path: Path) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._arguments import describe
+
 Function = Callable[..., Tensor]
 
 _GROWTH, _SHRINK = 1.3, 0.5  # factors of the step size after a better value, after a worse value
@@ -29,6 +31,11 @@ class Ascent:
     tolerance: float = 1e-9
     step: float = 0.5
 
+    def __post_init__(self) -> None:
+        for name in ("steps", "tolerance", "step"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"[Ascent] {name}: expected 0 or more, got {getattr(self, name)}")
+
 
 def check_problems(name: str, inputs: Sequence[Tensor], argument: str | None = None) -> None:
     """Check that all inputs are floating [B, .., C] with the same B, or raise a ValueError.
@@ -36,19 +43,36 @@ def check_problems(name: str, inputs: Sequence[Tensor], argument: str | None = N
     Use ``argument`` for the name of a single input.
     """
     if not inputs:
-        raise ValueError(f"{name}: inputs: expected an input or more, got none")
+        raise ValueError(f"[{name}] inputs: expected an input or more, got none")
     for i, x in enumerate(inputs):
         label = argument or f"inputs[{i}]"
         if not x.is_floating_point() or x.dim() < 2 or x.numel() == 0:
             raise ValueError(
-                f"{name}: {label}: expected floating [B, .., C] that is not empty, got {x.dtype} "
+                f"[{name}] {label}: expected floating [B, .., C] that is not empty, got {x.dtype} "
                 f"{list(x.shape)}"
             )
         if x.shape[0] != inputs[0].shape[0]:
             raise ValueError(
-                f"{name}: {label}: expected {inputs[0].shape[0]} problems as in the first one, got "
-                f"{x.shape[0]}"
+                f"[{name}] {label}: expected {inputs[0].shape[0]} problems as in the first one, "
+                f"got {x.shape[0]}"
             )
+
+
+def checked_function(name: str, function: Function) -> Function:
+    """The function, whose outputs are checked: [B, .., C] for inputs [B, ..]."""
+
+    def call(*inputs: Tensor) -> Tensor:
+        output: Any = function(*inputs)
+        problems = inputs[0].size(0)
+        if not isinstance(output, Tensor) or output.dim() < 2 or output.size(0) != problems:
+            got = list(output.shape) if isinstance(output, Tensor) else describe(output)
+            raise ValueError(
+                f"[{name}] function: expected an output [B, .., C] with the {problems} entries of "
+                f"its input, got {got}"
+            )
+        return output
+
+    return call
 
 
 def as_problems(values: Tensor, like: Tensor) -> Tensor:

@@ -363,7 +363,8 @@ def run_recorded(model: nn.Module, batch: Any, function: str) -> CallRecorder:
     try:
         if caches:
             config.use_cache = False  # type: ignore[union-attr]
-        with torch.no_grad(), CallRecorder(model) as recorder:
+        eager = torch.compiler.set_stance("force_eager")  # a compiled model hides its calls
+        with torch.no_grad(), eager, CallRecorder(model) as recorder:
             if isinstance(batch, Mapping):
                 model(**batch)
             elif isinstance(batch, (tuple, list)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 
 import torch
 from torch import Tensor
@@ -59,7 +60,7 @@ def token_influence(
             raise ValueError(
                 f"[token_influence] function: expected an output [{x.size(0)}, T, C], got {shape}"
             )
-        chosen = list(range(out.size(1))) if rows is None else [int(row) for row in rows]
+        chosen = list(range(out.size(1))) if rows is None else [index(row) for row in rows]
         if any(not 0 <= row < out.size(1) for row in chosen) or chosen != sorted(set(chosen)):
             raise ValueError(
                 "[token_influence] rows: expected rising indices from 0 to "

@@ -10,7 +10,16 @@ from torch import Tensor
 from .._arguments import checked
 from .._choices import LipschitzForm
 from .._library import operators
-from .ascent import Ascent, Frobenius, Function, Rows, ascend, check_problems, random_direction
+from .ascent import (
+    Ascent,
+    Frobenius,
+    Function,
+    Rows,
+    ascend,
+    check_problems,
+    checked_function,
+    random_direction,
+)
 
 __all__ = [
     "JacobianNorm",
@@ -47,6 +56,7 @@ def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> 
         tensor([3.0000])
     """
     check_problems("jacobian_norm", [x], "x")
+    function = checked_function("jacobian_norm", function)
     value, _, (direction,) = ascend(
         function, [x], [random_direction([x], Frobenius)], Frobenius, options
     )
@@ -66,7 +76,8 @@ def lipschitz_constant(
     """
     check_problems("lipschitz_constant", [start], "start")
     if not radius > 0:
-        raise ValueError(f"lipschitz_constant: radius: expected a positive number, got {radius}")
+        raise ValueError(f"[lipschitz_constant] radius: expected a positive number, got {radius}")
+    function = checked_function("lipschitz_constant", function)
     direction = random_direction([start], Frobenius)
     value, (x,), ((v,),) = ascend(
         function, [start], [direction], Frobenius, options, [Rows(radius)]

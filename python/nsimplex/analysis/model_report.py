@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .._arguments import checked
-from .._whole_file import whole_file
+from .._whole_file import require_kind, whole_file
 from .ascent import Ascent
 from .attention_calls import AttentionCall
 from .call_recorder import RecordedCall, run_recorded
@@ -102,6 +102,7 @@ class ModelReport:
 
     def save(self, path: str | os.PathLike) -> Path:
         """Writes the HTML page and returns its path. A failure leaves an earlier file as it was."""
+        require_kind(path, ".html")
         target, page = Path(path), self.html()
         with whole_file(target, encoding="utf-8", errors="replace") as file:
             file.write(page)
@@ -214,13 +215,19 @@ def report(
     start = time.perf_counter()
     recorder = run_recorded(model, batch, "report")
     forward = time.perf_counter() - start
+    for call in recorder.calls:
+        if call.before is not None and call.before.numel() == 0:
+            raise ValueError(
+                f"[report] batch: expected entries and tokens, got {list(call.before.shape)} at "
+                f"the layer {call.name or '(model)'}"
+            )
     options = Ascent(steps=steps, tolerance=0.0)
     training = {module: module.training for module in model.modules()}
     model.eval()
     try:
         layers = []
         for call in recorder.calls:
-            with torch.random.fork_rng():
+            with torch.random.fork_rng(), torch.compiler.set_stance("force_eager"):
                 torch.manual_seed(0)  # directions that derivatives start from
                 layers.append(measure(call, queries, options if derivatives else None))
     finally:

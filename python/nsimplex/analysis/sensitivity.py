@@ -12,7 +12,16 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._library import operators
-from .ascent import Ascent, Function, InfRms, Rows, ascend, check_problems, random_direction
+from .ascent import (
+    Ascent,
+    Function,
+    InfRms,
+    Rows,
+    ascend,
+    check_problems,
+    checked_function,
+    random_direction,
+)
 
 __all__ = [
     "SensitivityEstimate",
@@ -72,11 +81,16 @@ def _climb(
 ) -> SensitivityEstimate:
     check_problems(name, inputs)
     if starts < 1:
-        raise ValueError(f"{name}: starts: expected one or more, got {starts}")
+        raise ValueError(f"[{name}] starts: expected one or more, got {starts}")
     if input_rms is not None and len(input_rms) != len(inputs):
         raise ValueError(
-            f"{name}: input_rms: expected {len(inputs)} numbers, one an input, got {len(input_rms)}"
+            f"[{name}] input_rms: expected {len(inputs)} numbers, one per input, got "
+            f"{len(input_rms)}"
         )
+    for size in input_rms or ():
+        if not 0 <= size < math.inf:
+            raise ValueError(f"[{name}] input_rms: expected finite numbers from 0 on, got {size}")
+    function = checked_function(name, function)
     problems = inputs[0].shape[0]
     x = [i.detach().repeat(len(blocks) * starts, *[1] * (i.dim() - 1)) for i in inputs]
     one_hot = [

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._arguments import checked
 from .._printable import printable
-from .._whole_file import whole_file
+from .._whole_file import require_kind, whole_file
 from .heads import comparable, heads_svg
 from .view import TupleView
 
@@ -52,6 +52,7 @@ def save_page(
     """
     if not views or not all(isinstance(each, TupleView) for each in views):
         raise ValueError("[save_page] views: expected one TupleView or more, got none")
+    require_kind(path, ".html", "save_page")
     target, page = Path(path), page_text(list(views), title)
     with whole_file(target, encoding="utf-8", errors="replace") as file:
         file.write(page)

@@ -1,0 +1,92 @@
+"""Functions, inputs and models that the instruments cannot measure, or only just."""
+
+import math
+
+import pytest
+import torch
+
+from nsimplex import analysis, nn
+from nsimplex.viz import save_page, view
+
+X = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
+SHORT = analysis.Ascent(steps=2)
+CALLS = {
+    "jacobian_norm": lambda f: analysis.jacobian_norm(f, X, SHORT),
+    "lipschitz_constant": lambda f: analysis.lipschitz_constant(f, X, 2.0, SHORT),
+    "sensitivity": lambda f: analysis.sensitivity(f, [X], options=SHORT),
+    "sharpness": lambda f: analysis.sharpness(f, [X], options=SHORT),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "function, got",
+    [
+        (lambda x: (x, x), "tuple"),
+        (lambda x: None, "None"),
+        (lambda x: x.sum(), r"\[\]"),
+        (lambda x: x.flatten(1).sum(1), r"\[2\]"),
+        (lambda x: x[:1], r"\[1, 3, 4\]"),
+        (lambda x: x.transpose(0, 1), r"\[3, 2, 4\]"),
+    ],
+)
+def test_outputs_are_of_the_entries_of_the_input(name, function, got):
+    says = rf"^\[{name}\] function: expected an output \[B, .., C\] with the 2 entries .*got {got}$"
+    with pytest.raises(ValueError, match=says):
+        CALLS[name](function)
+
+
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda: analysis.Ascent(steps=-1), r"\[Ascent\] steps: expected 0 or more, got -1"),
+        (lambda: analysis.Ascent(step=-0.5), r"\[Ascent\] step: expected 0 or more, got -0.5"),
+        (lambda: analysis.Ascent(tolerance=math.nan), r"\[Ascent\] tolerance: expected 0 or more"),
+        (
+            lambda: analysis.sensitivity(torch.sin, [X], input_rms=[-1.0]),
+            r"\[sensitivity\] input_rms: expected finite numbers from 0 on, got -1.0",
+        ),
+        (
+            lambda: analysis.sharpness(torch.sin, [X], input_rms=[math.inf]),
+            r"\[sharpness\] input_rms: expected finite numbers from 0 on, got inf",
+        ),
+        (
+            lambda: analysis.sharpness(torch.sin, [X], input_rms=[1.0, 1.0]),
+            r"\[sharpness\] input_rms: expected 1 numbers, one per input, got 2",
+        ),
+        (
+            lambda: analysis.token_influence(torch.sin, X, rows=[0.5]),
+            r"\[token_influence\] rows\[0\]: expected an integer, got 0.5",
+        ),
+        (
+            lambda: analysis.report(nn.SimplicialAttention(4, 2), X[:0]),
+            r"\[report\] batch: expected entries and tokens, got \[0, 3, 4\] at the layer",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(call, says):
+    with pytest.raises((TypeError, ValueError), match=says):
+        call()
+
+
+def test_a_compiled_model_is_measured_as_the_model():
+    torch.manual_seed(0)
+    layer = nn.SimplicialAttention(4, 2)
+    (own,) = analysis.report(layer, X, steps=1).layers
+    (compiled,) = analysis.report(torch.compile(layer), X, steps=1).layers
+    assert compiled.jacobian == pytest.approx(own.jacobian, rel=1e-5)
+    assert compiled.ratio_after == pytest.approx(own.ratio_after, rel=1e-5)
+
+
+def test_pages_are_saved_as_pages(tmp_path):
+    made = analysis.report(nn.SimplicialAttention(4, 2), X, derivatives=False)
+    q, k = torch.randn(2, 1, 2, 9, 4)
+    seen = view(q, [k], name="first")
+    for save, says in (
+        (lambda path: made.save(path), r"\[save\] path: expected a name that ends in .html"),
+        (lambda path: save_page([seen], path), r"\[save_page\] path: expected .* ends in .html"),
+        (lambda path: seen.save(path), r"\[save\] path: expected a name that ends in .svg"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            save(tmp_path / "picture.pdf")
+    assert not list(tmp_path.iterdir())
