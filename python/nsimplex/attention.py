@@ -138,10 +138,10 @@ def attention(
             exported code too, but not under vmap.
         query_positions: int64 or int32 [B, Tq], or [B] for the position of each entry's first
             query, which the others follow one by one. They take the place of i + (T_m - Tq) in
-            ``causal``, ``window`` and ``distinct``, on every axis: query i of entry b sits at the
-            key of that index. A batch of texts of different lengths is decoded with them from
-            fixed slots. Positions do not fall from one query to the next, and may lie outside the
-            keys. Not with ``cu_seqlens``.
+            ``causal``, ``window`` and ``distinct``, on every axis: query i of entry b stands at the
+            key of that index. With them, a batch of texts of different lengths can be decoded from
+            fixed slots. Positions must not decrease from one query to the next. They may lie
+            outside the keys. Not with ``cu_seqlens``.
         order_bias: [N, Hq], floating, differentiable; needs ``augment`` and a softmax. Row n - 1 is
             added to the logits of all tuples of n keys. A large negative row removes an order.
         return_lse: return (out, lse).

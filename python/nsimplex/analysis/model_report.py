@@ -164,7 +164,7 @@ def report(
     :func:`nsimplex.attention` (our modules), ``scaled_dot_product_attention``,
     ``torch.nn.MultiheadAttention``, or a softmax between two products of matrices (the eager
     attention of Transformers and of most own code). Layers of chosen tuples or one softmax per face
-    have the measures of their tokens and |J| alone. The model runs in evaluation mode and is not
+    have only the metrics of their tokens and |J|. The model runs in evaluation mode and is not
     changed.
 
     For X the tokens [T, C] before a layer, after it and after its block:
@@ -194,7 +194,7 @@ def report(
         the tokens. |J| adds about 12 passes of each attention layer per step. Sensitivity and
         sharpness take as many queries of the first entry as have at most 2^15 tuples in all heads
         (at least one), for each of 2N + 1 inputs and (2N + 1)(N + 1) pairs of inputs.
-        ``ModelReport.cost`` is what it came to, as a multiple of the forward pass. Memory: the
+        ``ModelReport.cost`` is the measured cost, as a multiple of the forward pass. Memory: the
         inputs and outputs of all attention layers, as when gradients are recorded.
 
     Sources: the functions of :mod:`nsimplex.analysis` that have the same names; for the bounds,

@@ -1,4 +1,4 @@
-"""Measures of the attention layers during a training, every so many steps."""
+"""Metrics of the attention layers during training, every few steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directions of edges by noise that is not Gaussian."""
+"""Directions of edges from non-Gaussian noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def orient_by_noise(
     required: Iterable[tuple[int, int]] = (),
     tiers: Sequence[int] = (),
 ) -> NoiseDirections:
-    r"""Reverses edges of an acyclic graph [M, M] while noise that is not Gaussian speaks for it.
+    r"""Reverses edges of an acyclic graph [M, M] while non-Gaussian noise supports this.
 
     Covariances do not tell the direction of every edge. In a linear model with independent noises
     of which at most one is Gaussian, the noises do. The cost of a graph is

@@ -44,7 +44,7 @@ def from_pyg(
 
     Raises:
         ValueError: as :func:`from_edge_index`.
-        TypeError: another object; heterogeneous graphs, which are not offered.
+        TypeError: another object; heterogeneous graphs, which are not supported.
     """
     at = "[from_pyg] "
     if isinstance(data, (list, tuple)):
@@ -60,7 +60,7 @@ def from_pyg(
         )
         return joined([from_pyg(each, **own) for each in data], f"{at}data")
     if hasattr(data, "edge_types"):
-        raise TypeError(f"{at}data: heterogeneous graphs are not offered, got {describe(data)}")
+        raise TypeError(f"{at}data: heterogeneous graphs are not supported, got {describe(data)}")
     if not hasattr(data, "edge_index"):
         raise TypeError(f"{at}data: expected graphs of PyTorch Geometric, got {describe(data)}")
     index = data.edge_index
@@ -269,7 +269,7 @@ def from_dgl(
 
     Raises:
         ValueError: as :func:`from_edge_index`.
-        TypeError: another object; heterogeneous graphs, which are not offered.
+        TypeError: another object; heterogeneous graphs, which are not supported.
     """
     at = "[from_dgl] "
     if not (hasattr(graph, "ndata") and hasattr(graph, "edges") and hasattr(graph, "num_nodes")):
@@ -282,7 +282,7 @@ def from_dgl(
         if not isinstance(value, str):
             raise TypeError(f"{at}{name}: expected a name, got {describe(value)}")
     if not getattr(graph, "is_homogeneous", True):
-        raise TypeError(f"{at}graph: heterogeneous graphs are not offered, got {describe(graph)}")
+        raise TypeError(f"{at}graph: heterogeneous graphs are not supported, got {describe(graph)}")
     counts = graph.batch_num_nodes()
     return renamed(
         at,

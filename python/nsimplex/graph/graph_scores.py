@@ -26,7 +26,7 @@ _TRIES = 20
 
 
 class Split(NamedTuple):
-    """Rows to learn from, to stop by and to judge by: int64, each row once, in ascending order."""
+    """Rows for training, validation and test: int64, each row once, in ascending order."""
 
     training: Tensor
     validation: Tensor

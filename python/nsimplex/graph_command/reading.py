@@ -313,7 +313,7 @@ def _read_hif(path: str, recipe: Recipe) -> Loaded:
     read_hif(path)  # checks the file
     content = json.loads(read_text(path))
     if content.get("network-type", "undirected") == "directed":
-        raise ValueError(f"cannot read {printable(path)}: directed hypergraphs are not offered")
+        raise ValueError(f"cannot read {printable(path)}: directed hypergraphs are not supported")
     records: dict[str, dict[str, dict[str, Any]]] = {"node": {}, "edge": {}}
     for name, own in records.items():
         for each in content.get(f"{name}s", []):

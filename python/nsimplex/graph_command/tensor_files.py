@@ -101,7 +101,7 @@ def _attributes(at: str, found: Any) -> dict[str, Any] | None:
         return {str(name): own for name, own in found.items()}
     kind = type(found).__name__
     if isinstance(found, _Heterogeneous) or kind == "HeteroData":
-        raise ValueError(f"{at}heterogeneous graphs are not offered")
+        raise ValueError(f"{at}heterogeneous graphs are not supported")
     if isinstance(found, _Hypergraph) or "HyperGraph" in kind:
         raise ValueError(f"{at}hypergraphs are read from csv or HIF; graph.write_hif writes one")
     if not isinstance(found, _Stored) and kind != "Data":

@@ -104,7 +104,7 @@ class MessagePassing(GraphModel):
 
         Args:
             data: graphs.
-            queries: the pairs to judge, for the task on edges; None: those of data.
+            queries: the pairs to predict, for the task on edges; None: those of data.
 
         Raises:
             ValueError: hyperedges of other sizes than 2, or features that are not the model's.

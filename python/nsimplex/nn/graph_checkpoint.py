@@ -1,4 +1,4 @@
-"""The files of a training of a model of graphs, and its state to go on from."""
+"""The files of a training of a model of graphs, and its state to continue from."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class RunFiles:
             self._config += [f"{name} = {json.dumps(own)}" for name, own in fields.items()]
 
     def begin(self, resume: bool) -> None:
-        """Makes the folder, or checks that it has the run that goes on."""
+        """Makes the folder, or checks that it has the run that continues."""
         if self.folder is None:
             return
         config, checkpoint = self.folder / CONFIG_FILE, self.folder / CHECKPOINT_FILE

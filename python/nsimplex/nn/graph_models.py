@@ -200,7 +200,7 @@ class GraphModel(nn.Module):
         return answers.softmax(-1) if self.target == "classes" else answers.sigmoid()
 
     def scaled(self, targets: Tensor, answers: Tensor) -> Tensor:
-        """Targets in the unit of the answers: numbers by their deviation, others as they are."""
+        """Targets in the unit of the outputs: numbers by their deviation, others as they are."""
         if self.target != "number":
             return targets
         return (targets.reshape_as(answers) - self.target_mean) / self.target_scale
@@ -216,7 +216,8 @@ class GraphModel(nn.Module):
 
         Args:
             data: graphs, or what :meth:`prepare` made of them.
-            queries: the tuples to judge, for tasks on edges and hyperedges; None: those of data.
+            queries: the tuples to predict, for tasks on edges and hyperedges; None: those of
+                data.
         """
         training = self.training
         self.eval()
@@ -302,7 +303,7 @@ def mean_over_graphs(x: Tensor, inputs: GraphInputs) -> Tensor:
 def query_lists(
     model: GraphModel, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None
 ) -> list[TupleBatch]:
-    """The lists of tuples to judge."""
+    """The lists of tuples to predict."""
     at = f"[{type(model).__name__}] "
     if queries is None:
         return data.edges
@@ -321,7 +322,7 @@ def judged_lists(
     queries: TupleBatch | Sequence[TupleBatch] | None,
     kinds: dict[int, TensorKind],
 ) -> dict[int, TupleBatch]:
-    """The list of tuples to judge of every size of the model, empty where there is none.
+    """The list of tuples to predict of every size of the model, empty where there is none.
 
     Raises:
         ValueError: sizes or symmetries that are not those of ``kinds``, or two lists of one size.

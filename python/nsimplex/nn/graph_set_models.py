@@ -1,4 +1,4 @@
-"""Models that judge tuples of nodes by the nodes alone: baselines of hyperedge prediction."""
+"""Models that score tuples of nodes from the nodes alone: baselines of hyperedge prediction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _require_tuples(at: str, task: str) -> None:
 
 @checked_methods
 class HyperSAGNN(GraphModel):
-    r"""Hyper-SAGNN: a tuple is judged by how much attention among its nodes changes them.
+    r"""Hyper-SAGNN: a tuple's score says how much attention among its nodes changes them.
 
     With the embeddings x_1, .., x_k of the nodes of a tuple, a_p is attention of node p to the
     other nodes of the tuple, and
@@ -112,7 +112,7 @@ class HyperSAGNN(GraphModel):
 
         Args:
             data: graphs or hypergraphs.
-            queries: the tuples to judge; None: those of data.
+            queries: the tuples to predict; None: those of data.
 
         Raises:
             ValueError: tuples of one node, or features that are not the model's.
@@ -157,7 +157,7 @@ class HyperSAGNN(GraphModel):
 
 @checked_methods
 class SetToGraph(GraphModel):
-    r"""S2G and S2G+: equivariant linear layers from the nodes to the tuples that are judged.
+    r"""S2G and S2G+: equivariant linear layers from the nodes to the tuples that are scored.
 
     .. math::
         H_0 = X, \quad H_t = \mathrm{relu}(L_{1 \to 1} H_{t-1}), \quad
@@ -175,7 +175,7 @@ class SetToGraph(GraphModel):
         layers: number of layers 1 -> 1.
         symmetry: of pairs of the task "edge": "ordered" or "undirected".
         dropout: rate after every layer 1 -> 1.
-        query_sizes: for hyperedges, the sizes to judge, 2 to 6.
+        query_sizes: for hyperedges, the sizes to predict, 2 to 6.
 
     Raises:
         ValueError: options that do not fit, tuples of other sizes.
@@ -241,7 +241,7 @@ class SetToGraph(GraphModel):
 
         Args:
             data: graphs or hypergraphs.
-            queries: the tuples to judge; None: those of data.
+            queries: the tuples to predict; None: those of data.
 
         Raises:
             ValueError: features, sizes or symmetries that are not the model's, in one line.

@@ -35,7 +35,7 @@ _SAVE_SECONDS = 2.0  # between two checkpoints
 
 
 class GraphFit(NamedTuple):
-    """What a training led to."""
+    """The result of a training."""
 
     epochs: int  #: how many ran
     best: int  #: the epoch whose weights the model has now, from 1
@@ -68,19 +68,20 @@ def fit_graphs(
     in batches. In a single graph it names rows of the targets: every step then sees the whole
     graph, and the loss that of the training rows. Numbers are learned in units of the deviation of
     the training targets. AdamW's rate rises linearly over the first ``warmup`` steps, and then
-    falls to zero along a cosine. An epoch is judged by the validation rows: by mae, AUC or
-    accuracy. The validation loss decides between epochs that are equally good.
+    falls to zero along a cosine. The best epoch is the one with the best mae, AUC or accuracy of
+    the validation rows. The validation loss decides between epochs that are equally good.
 
     If ``torch.distributed`` has a process group, its ranks train one model: each takes its part of
     every batch, rank 0 writes, and all return the same. Every rank makes this call with the same
-    data and options; the weights of rank 0 count. Losses are those of one process to rounding, and
-    have the same bits again with as many ranks.
+    data and options; the weights of rank 0 count. Losses equal those of one process up to rounding.
+    The same number of ranks gives the same bits again.
 
     Args:
-        model: a :class:`GraphTransformer`, a :class:`MessagePassing`.
+        model: a :class:`GraphTransformer`, :class:`MessagePassing`, :class:`HyperSAGNN` or
+            :class:`SetToGraph`.
         data: graphs, hypergraphs, with targets unless ``targets`` has them.
-        split: rows to learn from, to stop by, and to judge by at the end.
-        queries: of a single graph, the tuples to judge.
+        split: rows for training, for validation (early stopping) and for the final test.
+        queries: of a single graph, the tuples to predict.
         targets: one per query, in the order of their lists by size.
         epochs: how many at most.
         batch_size: graphs per step.
@@ -91,8 +92,8 @@ def fit_graphs(
         folder: gets config.toml, metrics.jsonl, checkpoint.safetensors every few seconds and,
             after the training, model.safetensors.
         seed: of the order of batches, dropout and random features.
-        resume: go on from the checkpoint in ``folder``, if there is one, with the same model, data
-            and options. On a CPU the result has the bits of a run that was not interrupted.
+        resume: continue from the checkpoint in ``folder``, if there is one, with the same model,
+            data and options. On a CPU the result has the bits of a run that was not interrupted.
 
     Raises:
         ValueError: targets that are not those of the model's task, empty training or validation
@@ -101,7 +102,7 @@ def fit_graphs(
             ranks, or other data on some rank.
         RuntimeError: a message between ranks failed.
 
-    A class that no training row has is a warning.
+    If a class has no training row, a warning says so.
     """
     at = "[fit_graphs] "
     for name, number in (("epochs", epochs), ("batch_size", batch_size)):

@@ -37,7 +37,7 @@ class GraphTransformer(GraphModel):
     encoder k -> k over the edges of this size and the loops (i, .., i), which carry the embeddings
     of nodes. The new embeddings are the means of the loops of all sizes. For sizes 4 and 5, a layer
     is an encoder from nodes to hyperedges, and one back. Size 1 is the set of all nodes, each
-    attending to each. Read-outs are encoders to the graph, to the nodes or to the tuples to judge,
+    attending to each. Read-outs are encoders to the graph, to the nodes or to the queried tuples,
     whose results are added, and a small network.
 
     Args:
@@ -65,7 +65,7 @@ class GraphTransformer(GraphModel):
             graphs always do.
         random_walk, laplacian: numbers of encodings that :meth:`prepare` computes.
         dropout: rate in the layers.
-        query_sizes: for hyperedges, the sizes to judge, at most 6; (): those of ``order``.
+        query_sizes: for hyperedges, the sizes to predict, at most 6; (): those of ``order``.
 
     Raises:
         ValueError: options that do not fit, in one line.
@@ -211,7 +211,8 @@ class GraphTransformer(GraphModel):
 
         Args:
             data: graphs, whose sizes of edges are among the model's.
-            queries: the tuples to judge, for tasks on edges and hyperedges; None: those of data.
+            queries: the tuples to predict, for tasks on edges and hyperedges; None: those of
+                data.
 
         Raises:
             ValueError: features, sizes or symmetries that are not the model's, in one line.

@@ -17,7 +17,7 @@ __all__ = ["TextGenerator"]
 
 
 class TextGenerator:
-    """What :class:`LanguageModel` is beside a module: it continues prompts."""
+    """The part of :class:`LanguageModel` that continues prompts."""
 
     #: Turns texts into tokens for :meth:`generate`; None: prompts are token numbers.
     tokenizer: Tokenizer | None

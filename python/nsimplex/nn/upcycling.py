@@ -66,14 +66,14 @@ class HigherOrderPart(nn.Module):
     The hat divides a head by its root mean square. q, k^(1) = k and v^(1) = v are the layer's own,
     before rotary positions. The further keys and values are 1 + x W, so the part starts near
     ordinary attention without positions. b_h is one logit bias per head. It starts so low that the
-    part vanishes in rounding, and training raises it where pairs of keys pay.
+    part vanishes in rounding, and training raises it where pairs of keys help.
 
     Parameters: ``proj.weight`` [2 (N - 1) Hk D, C], rows k^(2)..k^(N), v^(2)..v^(N), and
         ``order_bias`` x [Hq], which starts at 0. Buffer: ``start`` [Hq]. The bias is
         start + bias_unit max(x, 0), with the gradient of bias_unit x for negative x too. An
         optimizer with steps of one size, such as AdamW, raises the bias by lr * bias_unit per step,
         so tuples enter within some hundred steps at the learning rates of the weights. A head that
-        has no use for them yet stays at its start and can still open later.
+        has no use for them yet stays at its start and can still use them later.
 
     The first gradients of ``proj`` are as small as the tuples' share of the mass. AdamW's ``eps``
     must be far below them, such as 1e-15 (``adam_epsilon`` of ``TrainingArguments``).
@@ -364,11 +364,11 @@ def convert(
     window: int | Sequence[int] | None = (32, 512),
     sample: Tensor | None = None,
 ) -> nn.Module:
-    """Gives every ``every``-th ordinary layer of a :class:`LanguageModel` tuples of order N, and
-    leaves the function that it computes.
+    """Gives every ``every``-th ordinary layer of a :class:`LanguageModel` tuples of order N,
+    without a change of the function that it computes.
 
     The layers become :class:`UpcycledAttention`, in place. Their former parameters keep their
-    names. Train the model on with any optimizer: the tuples enter as their biases rise.
+    names. Continue to train the model with any optimizer: the tuples enter as their biases rise.
 
     Args:
         model: a :class:`LanguageModel`. ``nsimplex.transformers.convert`` takes models of

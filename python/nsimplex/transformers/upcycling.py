@@ -154,14 +154,14 @@ def convert(
     window: int | Sequence[int] | None = (32, 512),
     sample: Tensor | None = None,
 ) -> PreTrainedModel:
-    """Gives every ``every``-th attention layer of a trained model tuples of N keys, and leaves the
-    function that the model computes.
+    """Gives every ``every``-th attention layer of a trained model tuples of N keys, without
+    a change of the function that the model computes.
 
     The layer's softmax gets the tuples as further entries, behind one learned logit bias per head
     that starts so low that they vanish in rounding (:class:`nsimplex.nn.HigherOrderPart`). The
-    former parameters keep their names and values. Train the model on with any optimizer. Masks,
-    caches and ``generate`` work as before; save it with ``save_pretrained`` and load it with
-    :func:`from_pretrained`.
+    former parameters keep their names and values. Continue to train the model with any
+    optimizer. Masks, caches and ``generate`` work as before. Save the model with
+    ``save_pretrained`` and load it with :func:`from_pretrained`.
 
     Args:
         model: a model of type llama, mistral, qwen2, qwen3 or gpt2; it is changed in place. The

@@ -35,7 +35,7 @@ _BARS = 24  # letters of the longest bar
 
 @dataclass(frozen=True)
 class TupleView:
-    """What a layer of any order attends to, for some queries of one text."""
+    """The tuples that a layer of any order attends to, for some queries of one text."""
 
     name: str  #: of the layer
     labels: list[str]  #: one per query, and per key if there are as many keys

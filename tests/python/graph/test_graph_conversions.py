@@ -205,7 +205,7 @@ def test_pyg_attributes():
         graph.from_pyg(torch.ones(3))
     hetero = Data(data.edge_index)
     hetero.edge_types = []
-    with pytest.raises(TypeError, match="heterogeneous graphs are not offered"):
+    with pytest.raises(TypeError, match="heterogeneous graphs are not supported"):
         graph.from_pyg(hetero)
     data.x[1, 2] = torch.nan
     with pytest.raises(
@@ -373,5 +373,5 @@ def test_dgl_attributes():
     assert torch.equal(data.edge_features[0], expected.edge_features[0])
     assert data.level == "node" and data.targets.tolist() == [0, 1, 1, 0]
     Graph.is_homogeneous = False
-    with pytest.raises(TypeError, match="heterogeneous graphs are not offered"):
+    with pytest.raises(TypeError, match="heterogeneous graphs are not supported"):
         graph.from_dgl(Graph())

@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_told_in_one_line(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("hetero", "heterogeneous graphs are not offered"), ("hyper", "read from csv or HIF")],
+    [("hetero", "heterogeneous graphs are not supported"), ("hyper", "read from csv or HIF")],
 )
 def test_other_objects_of_pytorch_geometric_are_refused(name, message):
     with pytest.raises(ValueError, match=message):
