@@ -12,9 +12,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+import sys
 from pathlib import Path
 
 from ._choices import ClassSet
+from ._printable import exit_code
 from ._whole_file import whole_file
 from .equivariant_classes import EquivariantClass, Kind, equivariant_classes
 
@@ -147,13 +149,16 @@ def class_picture(input: Kind, output: Kind, classes: ClassSet = "all") -> str:
     return "\n".join([*lines, "</svg>\n"])
 
 
-def main(arguments: list[str] | None = None) -> None:
+def _run(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m nsimplex.class_pictures", description=(__doc__ or "").splitlines()[0]
+        prog="python -m nsimplex.class_pictures",
+        description="Draw the classes of equivariant layers as one SVG for every k -> l",
     )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--orders", type=int, default=4, help="largest k + l")
+    parser.add_argument("folder", type=Path, help="folder to write, which is made if it is missing")
+    parser.add_argument("--orders", type=int, default=4, help="largest k + l, at most 7 (4)")
     options = parser.parse_args(arguments)
+    if not 0 <= options.orders <= 7:
+        raise ValueError(f"--orders: expected 0 to 7, got {options.orders}")
     options.folder.mkdir(parents=True, exist_ok=True)
     for total in range(options.orders + 1):
         for inputs in range(total + 1):
@@ -162,5 +167,10 @@ def main(arguments: list[str] | None = None) -> None:
                 file.write(class_picture(inputs, total - inputs))
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Draws the pictures; returns the exit code."""
+    return exit_code(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -87,3 +87,19 @@ def test_pictures_of_the_documentation_are_up_to_date(root, tmp_path):
     made = {p.name: p.read_text() for p in tmp_path.iterdir()}
     kept = {p.name: p.read_text() for p in (root / "docs" / "equivariant" / "images").glob("*.svg")}
     assert made == kept and len(made) == 15
+
+
+@pytest.mark.parametrize(
+    "orders, folder, said",
+    [
+        ("8", "made", "--orders: expected 0 to 7, got 8"),
+        ("-1", "made", "--orders: expected 0 to 7, got -1"),
+        ("1", "file", "File exists"),
+    ],
+)
+def test_pictures_refuse_bad_arguments_in_one_line(tmp_path, capsys, orders, folder, said):
+    (tmp_path / "file").write_text("")
+    assert main([str(tmp_path / folder), "--orders", orders]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "made").exists()
