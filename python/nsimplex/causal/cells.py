@@ -156,16 +156,19 @@ def _convert(options: argparse.Namespace) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Writes an h5ad file and its labels as csv files; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m nsimplex.causal.cells", description="h5ad as a table"
+        prog="python -m nsimplex.causal.cells", description="Write an h5ad file as a csv table"
     )
-    parser.add_argument("h5ad")
-    parser.add_argument("csv")
-    parser.add_argument("--layer", default="", help="matrix of layers; default: X")
+    parser.add_argument("h5ad", help="AnnData file to read")
+    parser.add_argument("csv", help="table to write")
+    parser.add_argument("--layer", default="", help="name of a matrix in layers; default: X")
     parser.add_argument(
-        "--raw", action="store_true", help="raw.X instead of X, which is scaled in many files"
+        "--raw", action="store_true", help="take raw.X instead of X, which is scaled in many files"
     )
     parser.add_argument(
-        "--columns", type=int, default=0, help="only so many genes of the largest variance; 0: all"
+        "--columns",
+        type=int,
+        default=0,
+        help="keep this number of genes, those of the largest variance; 0: all",
     )
     parser.add_argument(
         "--labels",

@@ -255,12 +255,21 @@ def _read(path: str) -> list[dict[str, Any]]:
 
 
 def _run(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="nsimplex.lab.adversarial")
-    parser.add_argument("--out", default="adversarial.jsonl", help="file of results, continued")
+    parser = argparse.ArgumentParser(
+        prog="nsimplex.lab.adversarial",
+        description="Train small networks and attack them, for several orders and sizes of inputs",
+    )
+    parser.add_argument(
+        "--out", default="adversarial.jsonl", help="file of results, which is continued"
+    )
     parser.add_argument(
         "--seeds", type=int, default=Settings.seeds, help="number of seeds, counted up from 1 [5]"
     )
-    parser.add_argument("--quick", action="store_true", help="100 steps, one seed, 16 sequences")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="check that everything runs: 100 steps, one seed, 16 sequences",
+    )
     parser.add_argument("--table", action="store_true", help="print the table of --out and stop")
     given = parser.parse_args(arguments)
     lines = _read(given.out)

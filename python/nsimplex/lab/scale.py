@@ -201,14 +201,19 @@ def _counts(option: str, text: str) -> list[int]:
 def _run(arguments: list[str]) -> None:
     defaults = Setting()
     joined = {name: ",".join(map(str, getattr(defaults, name))) for name in ("contexts", "ranks")}
-    parser = _Parser(prog="nsimplex.lab.scale", description="Print what the cost model predicts")
+    parser = _Parser(
+        prog="nsimplex.lab.scale", description="Print the predictions of the cost model"
+    )
+    said = {"contexts": "tokens of a sequence", "ranks": "numbers of ranks"}
     for name, text in joined.items():
-        parser.add_argument(f"--{name}", default=text, metavar="N,..", help=f"({text})")
+        parser.add_argument(
+            f"--{name}", default=text, metavar="N,..", help=f"{said[name]} ({text})"
+        )
     parser.add_argument("--flops", type=float, default=defaults.flops_per_second, metavar="X",
                         help="flops per second and rank (4e14)")  # fmt: skip
     parser.add_argument("--bytes", type=float, default=defaults.bytes_per_second, metavar="X",
                         help="bytes per second and rank (5e10)")  # fmt: skip
-    parser.add_argument("--figure", default="", metavar="SVG", help="draw the first table, too")
+    parser.add_argument("--figure", default="", metavar="SVG", help="also draw the first table")
     given = parser.parse_args(arguments)
     for name in ("flops", "bytes"):
         if not 0 < getattr(given, name) < float("inf"):

@@ -35,22 +35,33 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="all tasks")
     parser.add_argument("--list", action="store_true", help="list the tasks and stop")
     parser.add_argument("--out", default="pays.jsonl", help="file of results, which is continued")
-    parser.add_argument("--models", default=MODELS, help=f"ORDERxDEPTH, .. ({MODELS})")
-    parser.add_argument("--layer", default="", metavar="MODULE:NAME", help="a layer of yours")
+    parser.add_argument("--models", default=MODELS, help=f"models as ORDERxDEPTH, .. ({MODELS})")
+    parser.add_argument("--layer", default="", metavar="MODULE:NAME", help="your own layer")
     parser.add_argument("--depth", default="1,2", help="numbers of layers of --layer (1,2)")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds (3)")
     parser.add_argument("--rates", default="0.003,0.01", help="peak rates (0.003,0.01)")
     parser.add_argument("--steps", type=int, default=0, help="steps (0: the task's)")
     parser.add_argument("--batch", type=int, default=0, help="sequences per step (0: the task's)")
     parser.add_argument("--dim", type=int, default=32, help="width of the reference model (32)")
-    parser.add_argument("--equal", choices=EQUAL, default="flops", help="what is equal (flops)")
+    parser.add_argument(
+        "--equal", choices=EQUAL, default="flops", help="what all models share (flops)"
+    )
     parser.add_argument("--full", action="store_true", help="one comparison per kind of --equal")
     parser.add_argument(
         "--norm", choices=("none", "qk"), default="none", help="norm of queries and keys (none)"
     )
-    parser.add_argument("--minutes", type=float, default=20, help="limit per task (20); 0: none")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=20,
+        help="start no run of a task after this time (20); 0: no limit",
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads (1); 0: torch's default")
-    parser.add_argument("--quick", action="store_true", help="20 steps, one seed, one rate")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="check that everything runs: 20 steps, one seed, one rate",
+    )
     parser.add_argument("--table", action="store_true", help="print the table of --out and stop")
     parser.add_argument("--figure", default="", metavar="SVG", help="draw --out and stop")
     return parser
