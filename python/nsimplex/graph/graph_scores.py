@@ -74,7 +74,7 @@ def split_rows(
 
 @checked
 def negative_tuples(batch: TupleBatch, ratio: float = 1.0, *, seed: int = 0) -> TupleBatch:
-    """Tuples of distinct nodes that are not in the list: examples of what is no edge.
+    """Tuples of distinct nodes that are not in the list: negative examples for learning.
 
     Every graph gets ``ratio`` times as many as it has tuples, drawn uniformly, each once, in the
     order of a batch. A graph that has nearly all tuples may get fewer.

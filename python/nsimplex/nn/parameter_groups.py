@@ -63,7 +63,7 @@ def parameter_groups(
         recipe: "muon" or "mup".
         lr: of Muon, and of AdamW unless ``adamw_lr`` is given.
         adamw_lr: lr_a, the rate of AdamW for g = 1.
-        weight_decay: decoupled, for weights with two or more axes that are no embeddings. It is
+        weight_decay: decoupled, for weights with two or more axes that are not embeddings. It is
             divided by the group's rate relative to ``lr``, so that a step multiplies every such
             weight by 1 - lr weight_decay at all widths.
         outputs: the last parts of the names of output layers.

@@ -1,12 +1,11 @@
 """One self-contained HTML page about a run directory: ``python -m nsimplex.report DIR``.
 
 The page holds the curves (SVG, drawn by matplotlib), samples, measured rates, the machine and the
-commands that repeat everything. It needs no network and no script. What a run directory may hold,
-at its top or in folders below it; nothing is required, and a broken line is left out:
+commands that repeat everything. It needs no network and no script. A run directory may hold
+these files, at its top or in folders below it. None is required, and a broken line is left out:
 
-    metrics.jsonl   of ``nsimplex lm train`` or ``nsimplex lab match2``, ``match3``, ``match4``, or
-    of ``nsimplex graph``
-                    or ``nsimplex causal`` or ``nsimplex analyze``
+    metrics.jsonl   of ``nsimplex lm train``, ``nsimplex graph``, ``nsimplex causal``,
+                    ``nsimplex analyze`` or ``nsimplex lab``
     graph.csv       beside the lines of ``nsimplex causal fit``, or graph.tsv; scores.csv, truth.csv
     samples.jsonl   lines of ``nsimplex lm sample --json``
     bench.jsonl     lines of ``nsimplex bench attention --json``

@@ -34,7 +34,7 @@ def encode_file(
         path: the file to write; None: the name of the first text with the ending ``.bin``.
 
     Raises:
-        ValueError: a text cannot be read, is empty or is no UTF-8, in one line.
+        ValueError: a text cannot be read, is empty or is not UTF-8, in one line.
         OSError: the file cannot be written, in one line.
     """
     texts = [text_files] if isinstance(text_files, (str, os.PathLike)) else [*text_files]

@@ -40,7 +40,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def decode(self, tokens: Sequence[int] | Tensor) -> str:
-        """The text of tokens. U+FFFD replaces bytes that are no UTF-8."""
+        """The text of tokens. U+FFFD replaces bytes that are not UTF-8."""
 
     def _numbers(self, tokens: Sequence[int] | Tensor) -> list[int]:
         numbers = [int(token) for token in tokens]
@@ -208,7 +208,7 @@ def text_of(path: _Path) -> str:
         return bytes_of(path).decode()
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"cannot read {printable(path)}: it is no UTF-8 (byte {error.start})"
+            f"cannot read {printable(path)}: it is not UTF-8 (byte {error.start})"
         ) from None
 
 

@@ -86,7 +86,7 @@ def test_what_cannot_be_written_leaves_the_earlier_file(tmp_path):
     path = tmp_path / "tokens.bin"
     path.write_bytes(b"old")
     for texts, words in (
-        ([good, bad], r"^cannot read .*bad\.txt: it is no UTF-8 \(byte 1\)$"),
+        ([good, bad], r"^cannot read .*bad\.txt: it is not UTF-8 \(byte 1\)$"),
         (empty, r"^cannot read .*empty\.txt: it is empty$"),
         (tmp_path / "none.txt", r"^cannot read .*none\.txt: No such file or directory$"),
         ([], r"^\[encode_file\] text_files: expected one or more, got none$"),
