@@ -1,5 +1,6 @@
 """Every Markdown page is reachable from docs/README.md, and every relative link leads somewhere."""
 
+import itertools
 import re
 
 import pytest
@@ -63,4 +64,16 @@ def test_relative_links_lead_to_files_and_headings(root, pages):
                 wrong.append(f"{page.relative_to(root)}: {file}")
             elif anchor and target in pages and anchor not in anchors(pages[target]):
                 wrong.append(f"{page.relative_to(root)}: {file}#{anchor}")
+    assert wrong == []
+
+
+def test_no_line_within_a_sentence_begins_a_quotation_or_a_list(root, pages):
+    """Such as the rest of "N >= 2", broken before ">="."""
+    wrong = []
+    for page, text in pages.items():
+        lines = without_code(text).splitlines()
+        for before, line in itertools.pairwise(lines):
+            prose = before.strip() and not before.startswith(("    ", "#", "|", "<!--"))
+            if prose and re.match(r" {0,3}(>|\+ |1[.)] )", line):
+                wrong.append(f"{page.relative_to(root)}: {line}")
     assert wrong == []
