@@ -70,7 +70,7 @@ def from_pyg(
         index = torch.empty(2, 0, dtype=torch.int64)
     batch = getattr(data, "batch", None)
     hyper = "HyperGraph" in type(data).__name__
-    options = {} if hyper else {"directions": directions}
+    options: dict[str, Any] = {} if hyper else {"directions": directions}
     return renamed(
         at,
         from_hyperedge_index if hyper else from_edge_index,
