@@ -44,9 +44,7 @@ Tensor composite_norm(const Tensor& tokens) {
   return largest(sizes.sum(-2)).sqrt() * largest(sizes.sum(-1)).sqrt();
 }
 
-Tensor mean_residual(const Tensor& tokens) {
-  return centred(checked("mean_residual", tokens));
-}
+Tensor mean_residual(const Tensor& tokens) { return centred(checked("mean_residual", tokens)); }
 
 MinimalResidual minimal_residual(const Tensor& tokens, double tolerance) {
   const Tensor own = checked("minimal_residual", tokens.detach()).contiguous();

@@ -234,7 +234,7 @@ void add_causal_fit(CLI::App& parent, Session& session) {
       ->group("Estimator");
   add("--rank", options->rank, "Columns of the factors of lowrank and paper-lowrank");
   add_flag("--orient-by-noise", options->orient_by_noise,
-           "Reverse edges while noise that is not Gaussian speaks for it");
+           "Reverse edges while non-Gaussian noise supports this");
   add_constraint_options(command, options->constraints);
   add_certainty_options(command, *options);
   command

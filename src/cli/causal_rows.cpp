@@ -76,7 +76,7 @@ void add_row_options(CLI::App& command, CausalRowFlags& flags) {
   command
       .add_option("--groups", flags.groups,
                   "Column with the group or batch of each row, numbers or words; offsets of groups "
-                  "are no effects")
+                  "do not count as effects")
       ->type_name("COLUMN")
       ->group(group);
   command

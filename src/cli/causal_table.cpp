@@ -165,7 +165,7 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
   add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add("--missing", o.missing,
       "Missing values: refuse, rows (leave out these rows), means (use the column's mean) or "
-      "likelihood (use all values that are there)")
+      "likelihood (use all values that are present)")
       ->check(CLI::IsMember(names_of<MissingValues>()));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");

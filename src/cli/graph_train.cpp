@@ -188,10 +188,10 @@ void add_graph_train(CLI::App& parent, Session& session) {
       ->required()
       ->type_name("COLUMN")
       ->group("Data");
-  data("--kind", o.kind, "What targets are: auto, number, binary, classes, labels")
+  data("--kind", o.kind, "Kind of the targets: auto, number, binary, classes, labels")
       ->check(CLI::IsMember({"auto", "number", "binary", "classes", "labels"}));
   data("--smiles", o.smiles, "Column of the molecules in a csv of SMILES");
-  data("--ignore", o.ignore, "Columns that are no features, with commas");
+  data("--ignore", o.ignore, "Columns that are not features, between commas");
   command.add_flag("--directed", o.directed, "Edges have the direction in which they are listed")
       ->group("Data");
   command.add_flag("--skip-bad", o.skip_bad, "Leave out rows that cannot be read, and list them")
@@ -231,9 +231,11 @@ void add_graph_train(CLI::App& parent, Session& session) {
   training("--weight-decay", o.weight_decay, "Weight decay of AdamW")
       ->check(CLI::Range(0.0, 100.0));
   training("--warmup", o.warmup, "Steps over which the rate rises")->check(count);
-  training("--patience", o.patience, "Epochs without a better validation; 0: never stop early")
+  training("--patience", o.patience,
+           "Stop after this many epochs without a better validation; 0: never")
       ->check(count);
-  training("--loss", o.loss, "default by kind; squared for numbers, soft_f1 for binary targets")
+  training("--loss", o.loss,
+           "Loss: default (by --kind), squared (numbers) or soft_f1 (binary targets)")
       ->check(CLI::IsMember({"default", "squared", "soft_f1"}));
 }
 

@@ -243,6 +243,15 @@ std::string wrapped(const std::string& text, size_t width) {
   return lines;
 }
 
+// Whether values of an option are checked. CLI11 answers with an exception, and not of a constant.
+bool has_checks(const CLI::Option& option) {
+  try {
+    return const_cast<CLI::Option&>(option).get_validator(0) != nullptr;
+  } catch (const CLI::OptionNotFound&) {
+    return false;
+  }
+}
+
 class HelpFormatter : public CLI::Formatter {
  public:
   // Names take the first columns of a line of 100 characters, and their meanings the rest.
@@ -255,9 +264,10 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) return "";
-    const std::string type = option->get_type_name();
-    // After the colon CLI11 lists the checks. The error message has them when they matter.
-    return " " + type.substr(0, type.find(':')) + (option->get_required() ? " (required)" : "");
+    std::string type = option->get_type_name();
+    // CLI11 lists checks after a colon. The error message has them when they matter.
+    if (has_checks(*option)) type = type.substr(0, type.find(':'));
+    return " " + type + (option->get_required() ? " (required)" : "");
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {
