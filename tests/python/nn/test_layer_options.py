@@ -98,8 +98,8 @@ def test_packed_documents_are_alone():
 
 
 def test_packed_documents_have_positions_of_their_own():
-    for select in (None, nn.Window(3), nn.Window(3) | nn.TopK(2)):
-        options = dict(rotary=True, allow_non_invariant=True, causal=True, select=select)
+    for way in (dict(window=3), dict(select=nn.TopK(2)), dict(select=nn.Window(3) | nn.TopK(2))):
+        options = dict(rotary=True, allow_non_invariant=True, causal=True) | way
         module, x = nn.SimplicialAttention(DIM, HEADS, **options).double(), tokens()
         packed = module(x, cu_seqlens=torch.tensor([0, 3, T]))
         torch.testing.assert_close(packed[:, :3], module(x[:, :3]))
