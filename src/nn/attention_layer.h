@@ -54,6 +54,11 @@ std::optional<at::Tensor> kept_keys(const AttentionMasks& masks, int64_t length)
 /// The number of each token's document [T], and the first token of it [T].
 std::pair<at::Tensor, at::Tensor> documents_of(const at::Tensor& cu_seqlens, int64_t length);
 
+/// Whether the logits of turned queries and keys depend on differences of positions alone.
+inline bool rotary_is_relative(const SimplicialAttentionOptions& options) {
+  return options.order == 1 || options.form == Form::determinant;
+}
+
 /// The positions by which rotary turns queries and keys; absent: their places. Packed documents
 /// count from their own first token if the logits depend on more than differences of positions.
 std::optional<at::Tensor> turned_positions(const SimplicialAttentionOptions& options,

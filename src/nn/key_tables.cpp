@@ -169,7 +169,7 @@ std::pair<Tensor, Tensor> documents_of(const Tensor& cu_seqlens, int64_t length)
 std::optional<Tensor> turned_positions(const SimplicialAttentionOptions& options,
                                        const AttentionMasks& masks, int64_t length) {
   if (masks.positions || !masks.cu_seqlens || !options.rotary) return masks.positions;
-  if (options.order == 1 || options.form == Form::determinant) return std::nullopt;
+  if (rotary_is_relative(options)) return std::nullopt;
   const Tensor first = documents_of(*masks.cu_seqlens, length).second;
   return at::arange(length, first.options()) - first;
 }
@@ -221,6 +221,18 @@ Tensor where_table(Tensor table, const Tensor& pairs) {
   return table.masked_fill(pairs.gather(2, table.clamp_min(0)).logical_not(), -1);
 }
 
+namespace {
+
+// The batch of tables that may have 1 instead. It may be 0.
+int64_t batch_of(const Tensors& tables) {
+  for (const Tensor& table : tables) {
+    if (table.size(0) != 1) return table.size(0);
+  }
+  return 1;
+}
+
+}  // namespace
+
 Tensor admissible(const Tensor& table, const Tensor& queries, bool causal,
                   const AttentionMasks& masks) {
   Tensor keep = table >= 0;
@@ -238,26 +250,15 @@ Tensor admissible(const Tensor& table, const Tensor& queries, bool causal,
   }
   if (masks.adjacency) {
     const Tensor& pairs = *masks.adjacency;
-    const int64_t batch = pairs.size(0) == 1 ? keys.size(0) : pairs.size(0);
+    const int64_t batch = batch_of({pairs, keys});
     keep = keep & pairs.expand({batch, -1, -1}).gather(2, keys.expand({batch, -1, -1}));
   }
   return keep;
 }
 
-namespace {
-
-int64_t widest_batch(const Tensors& tables) {
-  for (const Tensor& table : tables) {
-    if (table.size(0) != 1) return table.size(0);
-  }
-  return 1;
-}
-
-}  // namespace
-
 Tensor united_tables(const Tensors& tables, int64_t length) {
   Tensors all;
-  for (const Tensor& table : tables) all.push_back(table.expand({widest_batch(tables), -1, -1}));
+  for (const Tensor& table : tables) all.push_back(table.expand({batch_of(tables), -1, -1}));
   const Tensor table = at::cat(all, -1);
   const Tensor outside = (table < 0) | (table >= length);
   Tensor keys = std::get<0>(table.masked_fill(outside, length).sort(-1));
@@ -279,7 +280,7 @@ std::optional<Tensor> pairs_of(const AttentionMasks& masks, int64_t length) {
 }
 
 TupleList tuples_of(const Tensors& tables) {
-  const int64_t order = std::ssize(tables), batch = widest_batch(tables);
+  const int64_t order = std::ssize(tables), batch = batch_of(tables);
   const int64_t queries = tables[0].size(1);
   Tensors axes;
   for (int64_t m = 0; m < order; ++m) {

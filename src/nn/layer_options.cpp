@@ -90,8 +90,8 @@ void check_scores(const Options& o, const std::string& at) {
   }
   if (!o.rotary) return;
   require(o.context_dims.empty(), at, "rotary: positions of different contexts do not compare");
-  require(o.order == 1 || o.form == Form::determinant || o.allow_non_invariant, at,
-          "rotary: form product of order ", o.order,
+  require(rotary_is_relative(o) || o.allow_non_invariant, at, "rotary: form product of order ",
+          o.order,
           " does not depend on relative positions alone; set allow_non_invariant to use it all "
           "the same");
   require(o.head_dim % 2 == 0 || o.form == Form::determinant, at,

@@ -63,8 +63,8 @@ void SimplicialAttentionImpl::make_groups() {
     group.heads = last - first;
     group.kv_heads = group.heads / shared;
     std::erase_if(group.augment, [&group](int64_t axis) { return axis >= group.order; });
-    const bool invariant = group.order == 1 || group.form == Form::determinant;
-    group.rotary = group.rotary && (invariant || group.allow_non_invariant);
+    const bool fits = detail::rotary_is_relative(group) || group.allow_non_invariant;
+    group.rotary = group.rotary && fits;
     groups_->push_back(SimplicialAttention(group));
     first = last;
   }

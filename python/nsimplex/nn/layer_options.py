@@ -132,13 +132,18 @@ def check_augment(at: str, o: dict) -> None:
     )
 
 
+def rotary_is_relative(order: int, form: str) -> bool:
+    """Whether the logits of turned queries and keys depend on differences of positions alone."""
+    return order == 1 or form == "determinant"
+
+
 def _check_rotary(at: str, head_dim: int, o: dict) -> None:
     if not o["rotary"]:
         return
     order, form = o["order"], o["form"]
     require(not o["context_dims"], f"{at}rotary: positions of different contexts do not compare")
     require(
-        order == 1 or form == "determinant" or o["allow_non_invariant"],
+        rotary_is_relative(order, form) or o["allow_non_invariant"],
         f"{at}rotary: form product of order {order} does not depend on relative positions "
         "alone; set allow_non_invariant to use it all the same",
     )

@@ -28,6 +28,7 @@ from .layer_options import (
     check_layer,
     check_orders,
     indexer_options,
+    rotary_is_relative,
 )
 from .place_checks import require_places
 from .select import Neighbours, Select, part_of
@@ -206,12 +207,12 @@ class SimplicialAttention(SelectedTuples):
         self.groups = nn.ModuleList()
         for order in sorted(set(self.orders)):
             heads = self.orders.count(order)
-            invariant = order == 1 or options["form"] == "determinant"
+            relative = rotary_is_relative(order, options["form"])
             listed: Any = None if augment is None or isinstance(augment, bool) else augment
             options |= dict(
                 order=order,
                 augment=augment if listed is None else [axis for axis in listed if axis < order],
-                rotary=rotary and (invariant or options["allow_non_invariant"]),
+                rotary=rotary and (relative or options["allow_non_invariant"]),
             )
             self.groups.append(
                 SimplicialAttention(

@@ -21,7 +21,7 @@ from .checks import require
 from .heads import HeadProjections, own_part
 from .indexer import Indexer, IndexParts, IndexSource
 from .induced import induced, joined
-from .layer_options import LEARNED
+from .layer_options import LEARNED, rotary_is_relative
 from .place_checks import require_sparse_places
 from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Window, part_of, parts_of
 from .tables import (
@@ -295,8 +295,8 @@ class SelectedTuples(HeadProjections):
         on more than differences of positions."""
         if places.positions is not None:
             return dict(positions=places.positions)
-        invariant = self.order == 1 or self.attention_options["form"] == "determinant"
-        if places.cu_seqlens is None or not self.rotary or invariant:
+        relative = rotary_is_relative(self.order, self.attention_options["form"])
+        if places.cu_seqlens is None or not self.rotary or relative:
             return {}
         _, first = documents_of(places.cu_seqlens, length)
         return dict(positions=torch.arange(length, device=first.device) - first)

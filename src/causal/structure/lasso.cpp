@@ -14,11 +14,17 @@ Covariance covariance_of(TableView table) {
   return {std::move(products), table.rows()};
 }
 
+namespace {
+
+constexpr int64_t kMostCopied = int64_t{1} << 27;  // numbers, 1 GB
+
+}  // namespace
+
 LeastSquares::LeastSquares(const Matrix& covariance, const CandidateEdges& edges)
     : covariance_(covariance), edges_(edges), among_(static_cast<size_t>(covariance.rows())) {
   // With most columns among the candidates, rows of S serve as they are.
   constexpr int64_t kWholeRow = 4;
-  int64_t room = int64_t{1} << 27;
+  int64_t room = kMostCopied;
   for (int64_t effect = 0; effect < edges.features(); ++effect) {
     const std::span<const int64_t> causes = edges.causes(effect);
     const int64_t count = std::ssize(causes);
@@ -33,15 +39,15 @@ double LeastSquares::of_effect(int64_t effect, const Vector& weights, Vector& gr
   const int64_t begin = edges_.first(effect);
   const Matrix& among = among_[static_cast<size_t>(effect)];
   const auto covariance = covariance_.row(effect);
+  const bool copied = among.size() > 0;
   // Covariances with the residual: of the candidates, or of all columns.
-  Vector left = covariance;
-  if (among.size() > 0) left = covariance(causes).eval();
+  Vector left = copied ? Vector(covariance(causes)) : Vector(covariance);
   double explained = 0;
   for (int64_t k = 0; k < std::ssize(causes); ++k) {
     const double weight = weights[begin + k];
     if (weight == 0) continue;
     const int64_t cause = causes[static_cast<size_t>(k)];
-    if (among.size() > 0) {
+    if (copied) {
       left.noalias() -= weight * among.row(k).transpose();
     } else {
       left.noalias() -= weight * covariance_.row(cause).transpose();
@@ -49,7 +55,7 @@ double LeastSquares::of_effect(int64_t effect, const Vector& weights, Vector& gr
     explained += weight * covariance[cause];
   }
   for (int64_t k = 0; k < std::ssize(causes); ++k) {
-    const double each = left[among.size() > 0 ? k : causes[static_cast<size_t>(k)]];
+    const double each = left[copied ? k : causes[static_cast<size_t>(k)]];
     explained += weights[begin + k] * each;
     gradient[begin + k] = -each;
   }
