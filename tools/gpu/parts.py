@@ -32,7 +32,7 @@ PARTS = {
     "bits": Part("bits", 0.5, 6, 60),
     "tiles": Part("tiles", 3.0, 16, 60),
     "sanitizer": Part("sanitizer", 1.0, 5, 110),
-    "suite": Part("suite", 2.0, 2, 590),
+    "suite": Part("suite", 2.0, 4, 590),
     "training": Part("training", 2.0, 8, 60),
 }
 NAMES = list(PARTS)

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 64 << 20
 #: What the parts read, besides the package.
-TESTS = ["attention", "packaging", "gpu"]
+TESTS = ["attention", "packaging", "gpu", "nn", "transformers"]
 FOLDERS = [*(f"tests/python/{name}" for name in TESTS), "docs/attention", "tools/gpu"]
 FILES = ["tests/python/conftest.py", "bench/cases/attention.txt", "tools/gpu_day", "pyproject.toml"]
 #: Libraries that every Linux with Python and torch has.

@@ -1,5 +1,5 @@
-"""The project's own tests with tensors on the GPU: every operator, and the tests of attention under
-device_plugin.py."""
+"""The project's own tests with tensors on the GPU: every operator, what users do with a model, and
+the tests of attention and of layers under device_plugin.py."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ ATTENTION = """
     test_rotary test_augment
     test_attention_weights test_face_attention test_static_cache test_continuous_order
 """.split()
+LAYERS = "test_layer_options test_select test_static_decoding".split()
+#: By item: the folder and its files, and whether device_plugin.py moves their tensors.
+ITEMS = {
+    "every operator": ("gpu", ["test_every_operator"], False),
+    "users": ("gpu", ["test_on_a_gpu"], False),
+    "attention": ("attention", ATTENTION, True),
+    "layers": ("nn", LAYERS, True),
+}
 STOPPED = "stopped: the time was up"
 KINDS = "PASSED|FAILED|ERROR|SKIPPED|XFAIL"
 #: With processes (xdist) the result comes first; names may have spaces.
@@ -28,16 +36,15 @@ RESULT = re.compile(
 
 
 def items(setup) -> list[str]:
-    return ["every operator", "attention"]
+    return list(ITEMS)
 
 
 def files_of(item: str, setup) -> list[Path]:
-    tests = setup.root / "tests" / "python"
-    every = tests / "gpu" / "test_every_operator.py"
-    if item == "every operator":
-        return [path for path in [every] if path.exists()]
-    names = ["test_merge_attention"] if setup.rehearse else ATTENTION
-    return [tests / "attention" / f"{name}.py" for name in names]
+    folder, names, _ = ITEMS[item]
+    if setup.rehearse and item == "attention":
+        names = ["test_merge_attention"]
+    files = [setup.root / "tests" / "python" / folder / f"{name}.py" for name in names]
+    return [path for path in files if path.exists()]
 
 
 def tests_of(text: str) -> dict[str, str]:
@@ -53,7 +60,9 @@ def run(item: str, setup) -> dict:
     if not files:
         return {"text": "no such tests"}
     chosen = "cuda" if setup.device == "cuda" else "simulated and attention_weights"
-    plugin = ["-p", "device_plugin"] if item == "attention" else ["-k", chosen]
+    plugin = ["-p", "device_plugin"] if ITEMS[item][2] else []
+    if item == "every operator":
+        plugin = ["-k", chosen]
     plugin += ["-p", "failures_plugin"]
     if importlib.util.find_spec("xdist"):
         plugin += ["-n", str(min(os.cpu_count() or 1, 8)), "--dist", "worksteal"]
