@@ -102,21 +102,26 @@ def _launch(
     values: Sequence[Tensor],
     options: Options,
     known_lse: Tensor | None,
+    like: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """(out, lse), or with known lse (anything, states)."""
+    measuring = known_lse is not None
+    out = query if measuring else empty_in_order(like, values[0].shape[3])
     query = with_rows(query)
     keys, values = [with_rows(x) for x in keys], [with_rows(x) for x in values]
     batch, heads, queries, _ = query.shape
     kv_heads, value_dim = keys[0].shape[1], values[0].shape[3]
     axes = axes_of_call(query, keys, options)
     sizes = plan(query, keys, values, axes)
-    measuring = known_lse is not None
-    if not measuring and batch * heads * queries and _by_heads(query, keys, values, options, sizes):
-        return attention_heads.forward_heads(query, keys, values, options, axes)
+    if (
+        not measuring
+        and batch * heads * queries
+        and _by_heads(query, keys, values, options, axes, sizes)
+    ):
+        return attention_heads.forward_heads(query, keys, values, options, axes, out)
     terms = term_arguments(query, keys, options, axes)
     splits = 1 if measuring else sizes.splits
     fp32 = {"dtype": torch.float32, "device": query.device}
-    out = query if measuring else empty_in_order(query, value_dim)
     lse = torch.empty(batch, heads, queries, **fp32)
     if batch * heads * queries == 0:
         return out, lse.expand(3, -1, -1, -1) if measuring else lse
@@ -185,16 +190,21 @@ def _launch(
 
 
 def forward(
-    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: Options
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    options: Options,
+    like: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Dense attention in the product form: (out, lse) of the operator ``nsimplex::attention``.
+    """Dense attention in the product form: (out, lse) of the operator ``nsimplex::attention``. The
+    memory of out has the order of ``like``, and of the query without it.
 
     Shapes: query [B, Hq, Tq, D], keys [B, Hk, T_m, D] and values [B, Hk, T_m, Dv] for each of
     1 <= N <= 4 axes, D and Dv at most 256; fp32, bf16 or fp16. The arguments have been checked.
     Complexity: 2 (D + Dv) flops for every query, head and tuple, and :func:`forward_workspace`
         bytes of memory besides the results.
     """
-    return _launch(query, keys, values, options, None)
+    return _launch(query, keys, values, options, None, query if like is None else like)
 
 
 def states(query: Tensor, keys: Sequence[Tensor], options: Options, lse: Tensor) -> Tensor:
@@ -206,14 +216,19 @@ def states(query: Tensor, keys: Sequence[Tensor], options: Options, lse: Tensor)
     have base 0, maximum lse log2(e) and logarithm 0. A program without a large row ends at once,
     and nothing is read back.
     """
-    return _launch(query, keys, keys, options, lse.contiguous())[1]
+    return _launch(query, keys, keys, options, lse.contiguous(), query)[1]
 
 
 def _by_heads(
-    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: Options, sizes: Plan
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    options: Options,
+    axes: QueryAxes,
+    sizes: Plan,
 ) -> bool:
-    """Whether the kernel for many heads per key head takes a call; it splits no query."""
-    return sizes.splits == 1 and attention_heads.applies(query, keys, values, options)
+    """Whether the kernel whose rows share tuples takes a call; it splits no query."""
+    return sizes.splits == 1 and attention_heads.applies(query, keys, values, options, axes)
 
 
 def forward_workspace(

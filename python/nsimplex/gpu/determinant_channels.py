@@ -14,6 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .launches import empty_in_order
+
 __all__ = ["expand", "reduce"]
 
 
@@ -68,7 +70,7 @@ def reduce(
         if m == 0:
             parts = parts * signs
         parts = parts.index_select(3, places[m].flatten()).unflatten(3, places[m].shape)
-        return parts.sum(4).to(like.dtype)
+        return empty_in_order(like, like.shape[3]).copy_(parts.sum(4))
 
     return summed(grad_query, 0, query), [
         summed(gradient, 1 + m, keys[m]) for m, gradient in enumerate(grad_keys)

@@ -184,9 +184,10 @@ def _attention(query: Tensor, keys, values, **options):
     from . import attention_forward, determinant_channels
 
     forms = _options(query, keys, options)
+    operands = query, keys
     if options.get("form") == "determinant":
-        query, keys = determinant_channels.expand(query, keys)
-    return attention_forward.forward(query, keys, values, forms)
+        operands = determinant_channels.expand(query, keys)
+    return attention_forward.forward(*operands, values, forms, query)
 
 
 def _attention_backward(

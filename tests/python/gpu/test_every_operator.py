@@ -121,6 +121,8 @@ def assert_same(ours, expected, device):
             assert own == exact
             continue
         assert own.device.type == device.type
+        # torch.compile plans with the strides of the CPU, which are those for meta tensors.
+        assert own.stride() == exact.stride(), (own.shape, own.stride(), exact.stride())
         own = device.back(own)
         torch.testing.assert_close(own, exact.detach(), rtol=2e-4, atol=2e-5, equal_nan=True)
 
@@ -185,7 +187,28 @@ def test_operators(name, kind, rows):
     "name", [name for name in CALLED if name.endswith(("_backward", "_gradients"))]
 )
 def test_second_derivatives(name, kind):
-    compare(kind, CALLED[name], operator(name), True)
+    """In float64: sums of another order are 1e-3 off in float32."""
+    precise = lambda x: x.detach().double().requires_grad_(x.requires_grad)
+    make = lambda: pytree.tree_map(lambda x: precise(x) if is_floating(x) else x, CALLED[name]())
+    compare(kind, make, operator(name), True)
+
+
+def in_the_rows(x):
+    """The memory of [B, H, T, D] with the heads inside the rows, as projections make it."""
+    if not is_floating(x) or x.dim() != 4:
+        return x
+    turned = x.detach().transpose(1, 2).contiguous().transpose(1, 2)
+    return turned.requires_grad_(x.requires_grad)
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("name", [name for name in CALLED if "attention" in name or "rot" in name])
+def test_strides_of_heads_inside_the_rows(name, kind, rows):
+    what, waits = rows[name]
+    if what in (NO_TENSORS, SIZES, REFUSED):
+        return
+    make = lambda: pytree.tree_map(in_the_rows, CALLED[name]())
+    compare(kind, make, operator(name), waits == "yes", differentiable(name))
 
 
 @pytest.mark.parametrize("kind", DEVICES)

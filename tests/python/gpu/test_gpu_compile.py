@@ -65,6 +65,9 @@ CALLS = {
     "groups of 4, D 64": lambda make: both(
         make, 2, 16, 4, T, (T, T), 64, BF16, window=WINDOW, of_lse=False
     ),
+    "one head each, D 64": lambda make: both(
+        make, 2, 8, 8, T, (T, T), 64, BF16, window=WINDOW, of_lse=False
+    ),
     "groups of 4, D 256": lambda make: both(make, 2, 16, 4, T, (T, T), 256, BF16, window=WINDOW),
     "fp32, one head each, D 64": lambda make: both(
         make, 2, 8, 8, T, (T, T), 64, FP32, window=WINDOW
@@ -103,11 +106,13 @@ CALLS = {
 }  # fmt: skip
 #: The calls that are compiled for an architecture, and those of them in the quick tests.
 COMPILED = {
-    "sm_80": ["128 heads, D 128", "groups of 4, D 64", "fp32, one head each, D 64"],
+    "sm_80": [
+        "128 heads, D 128", "groups of 4, D 64", "one head each, D 64", "fp32, one head each, D 64"
+    ],
     "sm_90": list(CALLS),
     "sm_100": ["128 heads, D 128"],
     "gfx942": ["128 heads, D 128", "one query"],
-}
+}  # fmt: skip
 QUICK = {("sm_90", "128 heads, D 128"), ("sm_90", "few channels"), ("gfx942", "one query")}
 GRID = [
     pytest.param(arch, name, marks=() if (arch, name) in QUICK else pytest.mark.slow)

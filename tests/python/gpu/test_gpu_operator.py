@@ -210,6 +210,40 @@ def test_grids_that_a_gpu_cannot_launch_fall_back(bench):
     assert not bench.launches
 
 
+SHARED = {  # calls in which a block of rows has several queries
+    "windows": dict(window=[13, 18], causal=True),
+    "two-sided windows": dict(window=[(9, 4), (9, 8)]),
+    "all keys": dict(),
+    "causal, sums": dict(causal=True, reduce="sum"),
+    "fewer queries": dict(queries=7, causal=True),
+    "documents": dict(causal=True, lengths=[16, 16], cu_seqlens=torch.tensor([0, 3, 3, 9, 16])),
+    "lengths": dict(key_lengths=torch.tensor([14])),
+    "positions": dict(query_positions=torch.arange(16)[None] // 2 + 9, window=[11, 19]),
+    "a sink": dict(causal=True, normalizer="softmax_sink"),
+    "a negative scale": dict(causal=True, scale=-0.25),
+    "three axes": dict(lengths=[4, 4, 18], queries=4, causal=True),
+    "five heads in a group": dict(heads=10, kv_heads=2, causal=True),
+    "one head each": dict(heads=2, kv_heads=2, window=[3, 9], causal=True),
+}
+
+
+@pytest.mark.parametrize("name", cases(list(SHARED), ["windows", "documents", "three axes"]))
+def test_blocks_of_queries_that_share_tuples(name, bench, monkeypatch):
+    from nsimplex.gpu import attention_heads
+
+    monkeypatch.setattr(attention_heads, "LEAST_BLOCKS", 0)
+    monkeypatch.setattr(attention_heads.Blocks, "pays", lambda *_: True)
+    given = dict(heads=8, kv_heads=1, queries=16, lengths=[16, 20], dim=16) | SHARED[name]
+    scale = given.pop("scale", None)
+    problem = random_problem(len(given["lengths"]), **given)
+    if scale is not None:
+        problem.options["scale"] = scale
+    if given.get("normalizer") == "softmax_sink":
+        problem.learned = {"sink": torch.linspace(-1, 2, 8, dtype=torch.float64)}
+    check(problem, bench, torch.bfloat16, backward=False)
+    assert "attention_heads_kernel" in bench.launches
+
+
 @pytest.mark.parametrize("scale", [0.0, -0.25])
 def test_any_scale_of_many_heads(scale, bench):
     """A scale of 0 makes equal weights, also beside keys outside the window."""
@@ -219,3 +253,24 @@ def test_any_scale_of_many_heads(scale, bench):
     problem.options["scale"] = scale
     check(problem, bench, torch.float16)
     assert "attention_heads_kernel" in bench.launches
+
+
+def in_the_rows(x):
+    """[B, H, T, D] whose memory has the heads inside the rows, as a layer's projections make it."""
+    return x.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("form, heads", [("product", 4), ("determinant", 4), ("product", 36)])
+def test_results_have_the_strides_that_are_promised(form, heads, turned, bench):
+    """torch.compile plans with the strides of the kernels for meta tensors. With 6 channels, rows
+    do not begin where kernels read them, so inputs are copied."""
+    problem = random_problem(heads=heads, kv_heads=2, queries=5, dim=6, dtype=torch.bfloat16)
+    tensors = [in_the_rows(x) if turned else x.requires_grad_() for x in problem.inputs]
+    strides = []
+    for own in (tensors, [x.detach().to("meta").requires_grad_() for x in tensors]):
+        out, lse = nsimplex.attention(own[0], own[1:3], own[3:], form=form, return_lse=True)
+        gradients = torch.autograd.grad(out.sum(), own)
+        strides.append([x.stride() for x in (out, lse, *gradients)])
+    assert bench.launches
+    assert strides[0] == strides[1]

@@ -70,13 +70,17 @@ def test_activation_checkpointing(name):
 @pytest.mark.parametrize("name", ["window", "topk", "linear", "union", "orders", "faces"])
 def test_a_graph_captures_a_training_step(name):
     module, x = on_gpu(name)
-    captured = torch.cuda.make_graphed_callables(copy.deepcopy(module), (x,))
+    captured = torch.cuda.make_graphed_callables(
+        copy.deepcopy(module), (x,), allow_unused_input=True
+    )
     run = lambda module: (module, module(x).square().mean())
     for made, loss in (run(module), run(captured)):
         made.zero_grad()
         loss.backward()
     for own, other in zip(module.parameters(), captured.parameters(), strict=True):
-        torch.testing.assert_close(own.grad, other.grad, **NEAR)
+        assert (own.grad is None) == (other.grad is None)
+        if own.grad is not None:  # an indexer learns from its own loss
+            torch.testing.assert_close(own.grad, other.grad, **NEAR)
 
 
 @pytest.fixture(scope="module")
