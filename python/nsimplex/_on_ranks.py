@@ -70,8 +70,19 @@ def join_programs() -> bool:
     start, timeout = _timeouts(float(seconds))
     store = PrefixStore(name, TCPStore(address, port, is_master=False, timeout=start))
     agree_on_name(store, rank, ranks, start.total_seconds())  # all have started
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=timeout)
+    dist.init_process_group(_backend(), store=store, rank=rank, world_size=ranks, timeout=timeout)
     return True
+
+
+def _backend() -> str:
+    """Gloo for tensors on the CPU and NCCL for those on GPUs, of which this process takes the one
+    with its local rank."""
+    if not torch.cuda.is_available():
+        return "gloo"
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if local < torch.cuda.device_count():  # ranks on the CPU may be more than the GPUs
+        torch.cuda.set_device(local)
+    return "cpu:gloo,cuda:nccl"
 
 
 def _timeouts(seconds: float) -> tuple[datetime.timedelta, datetime.timedelta]:
@@ -88,16 +99,12 @@ def _join(seconds: float) -> str:
     from torch.distributed.distributed_c10d import _get_default_group
     from torch.distributed.rendezvous import rendezvous
 
-    backend = "gloo"
-    if torch.cuda.is_available():
-        backend = "cpu:gloo,cuda:nccl"
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     start, timeout = _timeouts(seconds)
     store, rank, ranks = next(rendezvous("env://", timeout=start))
     name = agree_on_name(store, rank, ranks, start.total_seconds())
     group_store = PrefixStore(f"nsimplex/{name}/command", store)
     dist.init_process_group(
-        backend, store=group_store, rank=rank, world_size=ranks, timeout=timeout
+        _backend(), store=group_store, rank=rank, world_size=ranks, timeout=timeout
     )
     if ranks > 1:
         os.environ[_PROGRAMS] = f"nsimplex/{name}/program {seconds}"
