@@ -63,6 +63,7 @@ int run_graph_program(const GraphFiles& given, std::string_view action, Json req
   request["graphs"] = options.graphs;
   request["seed"] = options.seed;
   request["threads"] = options.threads;
+  request["device"] = options.device;
   request["folder"] = options.out;
   request["resume"] = !options.resume.empty();
   std::unique_ptr<RunLog> log;
@@ -171,6 +172,7 @@ void add_graph_train(CLI::App& parent, Session& session) {
                    "--out runs/nodes\n"
                    "nsimplex graph train molecules.csv --task graph --target logp --model gin\n"
                    "nsimplex graph train --resume runs/nodes",
+       .acts = {.device = true},
        .resumes = true,
        .inputs = {&options->data, &options->nodes, &options->graphs},
        .files = {kGraphModelFile, kGraphSkipped}},
@@ -248,7 +250,7 @@ void add_graph_predict(CLI::App& parent, Session& session) {
                    .examples = "nsimplex graph predict runs/nodes edges.csv --nodes nodes.csv\n"
                                "nsimplex graph predict runs/molecules new.csv --out runs/new\n"
                                "nsimplex graph predict runs/molecules new.csv --explain 5",
-                   .acts = {.seed = false},
+                   .acts = {.seed = false, .device = true},
                    .files = {kGraphPredictions, kGraphTuples}},
                   options, run_graph_predict);
   command

@@ -52,7 +52,7 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
     model, recipe = load(request["run"])
     loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
     try:
-        answers = _answers(model, loaded.data)
+        answers = _answers(model.to(request["device"]), loaded.data).cpu()
     except ValueError as error:
         raise ValueError(
             f"cannot use {printable(request['data'])}: {str(error).partition('] ')[2] or error}"

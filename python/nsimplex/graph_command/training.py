@@ -65,7 +65,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     loss = "" if request["loss"] == "default" else request["loss"]
     require_loss("--", loss, targets.kind)
     torch.manual_seed(request["seed"])
-    model = make_model(request, recipe, data, targets)
+    model = make_model(request, recipe, data, targets).to(request["device"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         parts = GraphParts(model, scaled, split, None, None, request["batch"])
@@ -102,7 +102,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     log = _Log(channel, request["epochs"])
     checkpoint = None if folder is None else folder / CHECKPOINT_FILE
     found = train_model(model, parts, options, log, checkpoint=checkpoint, stops=channel.stops)
-    _fold(model, scales)
+    _fold(model.cpu(), scales)
     if folder is not None and parts.ranks.writes:
         model.save(folder, data=recipe.to_json())
     if isinstance(model, GraphTransformer) and parts.ranks.writes:

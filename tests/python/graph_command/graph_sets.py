@@ -43,6 +43,7 @@ DEFAULTS = {
     "warmup": 10,
     "patience": 20,
     "loss": "default",
+    "device": "cpu",
     "explain": 0,
 }
 

@@ -377,6 +377,18 @@ def test_the_command_trains_keeps_goes_on_and_predicts(executable, tmp_path):
     assert not (tmp_path / "bad").exists()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_told_in_one_line(executable, tmp_path):
+    edges, nodes = two_groups(tmp_path)
+    line = [executable, "graph", "train", edges, "--nodes", nodes, "--task", "node"]
+    line += ["--target", "label", "--out", tmp_path / "run", "--device"]
+    for device, says in (("cuda", "--device: expected cpu, "), ("tpu", "--device: unknown device")):
+        done = subprocess.run([*line, device], capture_output=True, text=True)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+        assert done.stderr.startswith(f"nsimplex: {says}"), done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def _rows_of(path):
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
