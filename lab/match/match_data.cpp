@@ -183,7 +183,7 @@ MatchSize equal_size(const MatchArm& arm, const MatchArm& reference,
     size.hidden = std::llround((target - without) / unit);
     if (size.hidden >= kLeastRatio * size.dim) return size;
   }
-  throw InputError("[match] depth: expected layers that fit into the size of one of order " +
+  throw InputError("--depth: expected layers that fit into the size of one of order " +
                    std::to_string(reference.order) + ", got " + std::to_string(arm.depth) +
                    " of order " + std::to_string(arm.order));
 }

@@ -225,23 +225,23 @@ MatchSize size_of(const MatchOptions& o, const MatchArm& arm) {
 
 void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
   require_at_least("[match] reference_order", 1, o.reference_order);
-  require_at_least("[match] dim", 1, o.dim);
-  require_at_least("[match] heads", 1, o.heads);
-  require_at_least("[match] batch", 1, o.batch);
-  require_at_least("[match] steps", 1, o.steps);
-  require_at_least("[match] evaluate_every", 1, o.evaluate_every);
-  require_at_least("[match] held_out", 1, o.held_out);
-  require_at_least("[match] indexer_warmup", 0, o.indexer_warmup);
-  if (!(o.learning_rate > 0)) throw InputError("[match] learning_rate: expected a positive number");
+  require_at_least("--dim", 1, o.dim);
+  require_at_least("--heads", 1, o.heads);
+  require_at_least("--batch", 1, o.batch);
+  require_at_least("--steps", 1, o.steps);
+  require_at_least("--eval-every", 1, o.evaluate_every);
+  require_at_least("--held-out", 1, o.held_out);
+  require_at_least("--indexer-warmup", 0, o.indexer_warmup);
+  if (!(o.learning_rate > 0)) throw InputError("--lr: expected a positive number");
   if (o.dim % o.heads != 0) {
-    throw InputError("[match] heads: expected a divisor of dim " + std::to_string(o.dim) +
+    throw InputError("--heads: expected a divisor of --dim " + std::to_string(o.dim) +
                      ", got " + std::to_string(o.heads));
   }
   if (arms.empty()) throw InputError("[match] arms: expected at least one");
   for (const MatchArm& arm : arms) {
-    require_at_least("[match] order", 1, arm.order);
-    require_at_least("[match] depth", 1, arm.depth);
-    if (arm.tuples != MatchTuples::dense) require_at_least("[match] topk", 1, arm.topk);
+    require_at_least("--order", 1, arm.order);
+    require_at_least("--depth", 1, arm.depth);
+    if (arm.tuples != MatchTuples::dense) require_at_least("--topk", 1, arm.topk);
     size_of(o, arm);
   }
   // M must be prime, so that no number but 0 matches itself alone. Whether sequences exist depends

@@ -285,7 +285,7 @@ int run_sample(const SampleOptions& options) {
   sampling.seed = options.seed;
   training::check(sampling);
   if (options.tokens < 0) {
-    throw InputError(fmt::format("tokens: expected 0 or more, got {}", options.tokens));
+    throw InputError(fmt::format("--tokens: expected 0 or more, got {}", options.tokens));
   }
   LoadedModel loaded = load_model(options.model, options.torch_device(), options.non_finite);
 

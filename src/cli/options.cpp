@@ -313,6 +313,11 @@ std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error) {
     for (const std::string& name : command_names(command)) message += " " + name;
   } else {
     message = error.what();
+    constexpr std::string_view kRepeated = ": At Most 1 required but received ";
+    if (const size_t at = message.find(kRepeated); at != std::string::npos) {
+      message = fmt::format("{}: expected once, got it {} times", message.substr(0, at),
+                            message.substr(at + kRepeated.size()));
+    }
   }
   std::replace(message.begin(), message.end(), '\n', ' ');
   return message + " (see " + full_name(command) + " --help)";

@@ -149,12 +149,12 @@ Tensor in_batches(const Tensor& x, int64_t batch, const std::function<void()>& c
 }  // namespace
 
 void check(const FeatureTrainingOptions& o) {
-  require_argument(o.epochs >= 0, "epochs", "0 or more", o.epochs);
-  require_at_least("batch", 1, o.batch);
-  require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate), "learning rate",
+  require_argument(o.epochs >= 0, "--epochs", "0 or more", o.epochs);
+  require_at_least("--batch", 1, o.batch);
+  require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate), "--lr",
                    "a positive number", o.learning_rate);
-  require_argument(o.weight_decay >= 0, "weight decay", "0 or more", o.weight_decay);
-  require_argument(o.mask > 0 && o.mask <= 1, "mask", "a share above 0 and at most 1", o.mask);
+  require_argument(o.weight_decay >= 0, "--weight-decay", "0 or more", o.weight_decay);
+  require_argument(o.mask > 0 && o.mask <= 1, "--mask", "a share above 0 and at most 1", o.mask);
 }
 
 namespace {

@@ -136,12 +136,12 @@ class Continuation {
 
 void check(const SamplingOptions& o) {
   if (!(o.temperature >= 0) || !std::isfinite(o.temperature)) {
-    throw InputError(fmt::format("temperature: expected 0 or more, got {}", o.temperature));
+    throw InputError(fmt::format("--temperature: expected 0 or more, got {}", o.temperature));
   }
   if (o.top_k < 0)
-    throw InputError(fmt::format("top-k: expected 0 (all) or more, got {}", o.top_k));
+    throw InputError(fmt::format("--top-k: expected 0 (all) or more, got {}", o.top_k));
   if (!(o.top_p > 0 && o.top_p <= 1)) {
-    throw InputError(fmt::format("top-p: expected a number in (0, 1], got {}", o.top_p));
+    throw InputError(fmt::format("--top-p: expected a number in (0, 1], got {}", o.top_p));
   }
 }
 

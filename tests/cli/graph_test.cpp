@@ -267,12 +267,12 @@ TEST(GraphChains, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
   const test::TemporaryFolder folder;
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--models", "cnn"}, "--models"},
-      {{"--epochs", "0"}, "epochs: expected at least 1, got 0"},
+      {{"--epochs", "0"}, "--epochs: expected at least 1, got 0"},
       {{"--batch", "many"}, "--batch"},
-      {{"--lr", "-1"}, "learning rate: expected a positive number"},
-      {{"--redraw", "2"}, "redraw: expected a share from 0 to 1, got 2"},
-      {{"--warmup", "-1"}, "warm-up"},
-      {{"--clip", "-1"}, "clip"},
+      {{"--lr", "-1"}, "--lr: expected a positive number"},
+      {{"--redraw", "2"}, "--redraw: expected a share from 0 to 1, got 2"},
+      {{"--warmup", "-1"}, "--warmup: expected"},
+      {{"--clip", "-1"}, "--clip: expected"},
       {{"--nodes", "0"}, "--nodes"},
       {{"--device", "cpu"}, "unknown option --device"}};
   for (const auto& [more, says] : cases) {

@@ -262,7 +262,10 @@ TEST(Lm, DamagedModelsAreNamed) {
   expect_bad_input({"lm", "sample", place.run()}, path + ": tensor");
   expect_bad_input({"lm", "sample", place / "text"}, "not a safetensors file");
   expect_bad_input({"lm", "sample", place / "run/model.safetensors", "--top-p", "2"},
-                   "top-p: expected");
+                   "--top-p: expected");
+  expect_bad_input({"lm", "sample", place.run(), "--temperature", "-1"}, "--temperature: expected");
+  expect_bad_input({"lm", "sample", place.run(), "--tokens", "1", "--tokens", "2"},
+                   "--tokens: expected once, got it 2 times");
   expect_bad_input({"lm", "eval", place / "run/model.safetensors"}, "--text: expected");
 }
 

@@ -141,9 +141,9 @@ TEST(TaskMatch, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
       {{"--modulus", "1000000"}, "rarely have balanced labels"},
       {{"--modulus", "4"}, "expected a prime, got 4"},
       {{"--length", "1"}, "length: expected at least 2, got 1"},
-      {{"--heads", "3"}, "heads: expected a divisor of dim 16, got 3"},
-      {{"--depth", "64"}, "depth: expected layers that fit"},
-      {{"--lr", "-1"}, "learning_rate: expected a positive number"},
+      {{"--heads", "3"}, "--heads: expected a divisor of --dim 16, got 3"},
+      {{"--depth", "64"}, "--depth: expected layers that fit"},
+      {{"--lr", "-1"}, "--lr: expected a positive number"},
       {{"--device", "cpu"}, "unknown option --device"}};
   for (const auto& [more, says] : cases) {
     auto arguments = task("match3", more);

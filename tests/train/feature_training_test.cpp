@@ -93,9 +93,9 @@ TEST(FeatureTrainingOptions, NamesWhatCannotBe) {
   const auto error = [](FeatureTrainingOptions options) {
     return test::input_error_of([&] { check(options); });
   };
-  EXPECT_EQ(error({.batch = 0}), "batch: expected at least 1, got 0");
-  EXPECT_EQ(error({.learning_rate = -1}), "learning rate: expected a positive number, got -1");
-  EXPECT_EQ(error({.mask = 0}), "mask: expected a share above 0 and at most 1, got 0");
+  EXPECT_EQ(error({.batch = 0}), "--batch: expected at least 1, got 0");
+  EXPECT_EQ(error({.learning_rate = -1}), "--lr: expected a positive number, got -1");
+  EXPECT_EQ(error({.mask = 0}), "--mask: expected a share above 0 and at most 1, got 0");
 }
 
 }  // namespace
