@@ -46,8 +46,8 @@ class Blocks:
         This one passes over the union of the queries' windows. The other one begins anew for every
         query, at the price of about six tiles of inner keys. Measured on an H200.
         """
-        if self.queries == 1:
-            return True
+        if self.queries == 1:  # fewer heads leave rows empty
+            return self.heads > 32
         if len(axes.axes) > 2:  # the products of leading keys are rounded once more
             return False
         lead, inner = [max(1, axis.most) for axis in axes.axes]

@@ -55,3 +55,31 @@ def test_a_tensor_on_another_device_is_refused_before_a_kernel_reads_it(name):
     with pytest.raises(ValueError) as refused:
         check()
     assert str(refused.value) == f"[attention] {name}: expected the query's device meta, got cpu"
+
+
+@pytest.mark.parametrize(
+    "heads, kv_heads, length, window, queries",
+    [
+        (32, 4, 8192, [32, 0, 512, 0], 8),
+        (32, 8, 8192, [32, 0, 512, 0], 16),
+        (128, 1, 8192, [32, 0, 512, 0], 1),
+        (8, 8, 8192, [32, 0, 512, 0], None),  # the union of 64 windows is three times as long
+        (8, 8, 1024, None, None),  # too few blocks for the multiprocessors
+        (32, 4, 1, None, None),  # one query does not fill the rows
+        (32, 4, 8192, [8, 0, 8, 0, 64, 0], None),  # products of leading keys are rounded once more
+    ],
+)
+def test_blocks_of_queries_share_tuples_where_it_pays(heads, kv_heads, length, window, queries):
+    from nsimplex.gpu import attention_heads, call_options, gpu_tiles
+    from nsimplex.gpu.axes import axes_of
+
+    order = len(window) // 2 if window else 2
+    make = lambda h: torch.empty(1, h, length, 128, dtype=torch.bfloat16, device="meta")
+    query, keys = make(heads), [make(kv_heads)] * order
+    axes = axes_of(1, length, [length] * order, causal=True, window=window)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_tiles, "architecture", lambda device: "sm_90")
+        taken = attention_heads.applies(query, keys, keys, call_options.Options(), axes)
+        assert taken == (queries is not None)
+        if taken:
+            assert attention_heads.blocks(query, keys, keys, axes).queries == queries
