@@ -234,8 +234,8 @@ void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
   require_at_least("--indexer-warmup", 0, o.indexer_warmup);
   if (!(o.learning_rate > 0)) throw InputError("--lr: expected a positive number");
   if (o.dim % o.heads != 0) {
-    throw InputError("--heads: expected a divisor of --dim " + std::to_string(o.dim) +
-                     ", got " + std::to_string(o.heads));
+    throw InputError("--heads: expected a divisor of --dim " + std::to_string(o.dim) + ", got " +
+                     std::to_string(o.heads));
   }
   if (arms.empty()) throw InputError("[match] arms: expected at least one");
   for (const MatchArm& arm : arms) {

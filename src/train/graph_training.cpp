@@ -271,8 +271,7 @@ class GraphTrainee : public Trainee {
 
 void check_task(const GraphTask& task) {
   for (const auto& [name, split] : kNames<GraphSplit>) {
-    require(task.size(split) >= 1, "--", name,
-            " split: expected an example, got none");
+    require(task.size(split) >= 1, "--", name, " split: expected an example, got none");
   }
 }
 
@@ -281,20 +280,16 @@ void check_task(const GraphTask& task) {
 void check(const GraphTrainingOptions& o) {
   require_at_least("--epochs", 1, o.epochs);
   require_at_least("--batch", 1, o.batch);
-  require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate),
-                   "--lr", "a positive number", o.learning_rate);
-  require_argument(o.warmup >= 0 && std::isfinite(o.warmup), "--warmup", "at least 0",
-                   o.warmup);
+  require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate), "--lr",
+                   "a positive number", o.learning_rate);
+  require_argument(o.warmup >= 0 && std::isfinite(o.warmup), "--warmup", "at least 0", o.warmup);
   require_argument(o.clip >= 0, "--clip", "at least 0", o.clip);
-  require_argument(o.weight_decay >= 0, "--weight-decay", "at least 0",
-                   o.weight_decay);
-  require_argument(o.ema >= 0 && o.ema < 1, "--ema", "a decay from 0 to less than 1",
-                   o.ema);
-  require_argument(o.redraw >= 0 && o.redraw <= 1, "--redraw", "a share from 0 to 1",
-                   o.redraw);
+  require_argument(o.weight_decay >= 0, "--weight-decay", "at least 0", o.weight_decay);
+  require_argument(o.ema >= 0 && o.ema < 1, "--ema", "a decay from 0 to less than 1", o.ema);
+  require_argument(o.redraw >= 0 && o.redraw <= 1, "--redraw", "a share from 0 to 1", o.redraw);
   require_at_least("--eval-every", 1, o.evaluate_every);
-  require_argument(o.seconds >= 0 && std::isfinite(o.seconds), "--seconds",
-                   "at least 0", o.seconds);
+  require_argument(o.seconds >= 0 && std::isfinite(o.seconds), "--seconds", "at least 0",
+                   o.seconds);
   require_at_least("--patience", 0, o.patience);
 }
 

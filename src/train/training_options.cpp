@@ -18,7 +18,8 @@ void check(const TrainingOptions& o) {
   require_at_least("--eval-tokens", 0, o.eval_tokens);
   require_at_least("--checkpoint-every", 0, o.checkpoint_every);
   require_argument(o.lr > 0 && std::isfinite(o.lr), "--lr", "a positive number", o.lr);
-  require_argument(o.min_lr >= 0 && o.min_lr <= o.lr, "--min-lr", "a number from 0 to --lr", o.min_lr);
+  require_argument(o.min_lr >= 0 && o.min_lr <= o.lr, "--min-lr", "a number from 0 to --lr",
+                   o.min_lr);
   require_argument(o.beta1 >= 0 && o.beta1 < 1, "--beta1", "a number in [0, 1)", o.beta1);
   require_argument(o.beta2 >= 0 && o.beta2 < 1, "--beta2", "a number in [0, 1)", o.beta2);
   require_argument(o.weight_decay >= 0 && std::isfinite(o.weight_decay), "--weight-decay",
