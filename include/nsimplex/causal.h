@@ -157,6 +157,61 @@ struct NoiseDirections {
 NSIMPLEX_API NoiseDirections orient_by_noise(const at::Tensor& table, const at::Tensor& graph,
                                              const NoiseDirectionsOptions& options = {});
 
+// What a table cannot tell about a learned graph.
+
+/// How far variances alone order the columns of a graph.
+struct VarianceOrder {
+  double varsortability;      ///< share of directed paths along which the variance rises
+  int64_t shared = 0;         ///< edges that sorting by variance gives too
+  int64_t edges = 0;          ///< all edges
+  std::string evidence = {};  ///< a sentence if variances order the columns; else empty
+};
+
+/// Of a table [n, M] without constant columns and a graph [M, M], float64 on the CPU. NaN without
+/// edges. Complexity: O(n M^2 + M^3).
+NSIMPLEX_API VarianceOrder variance_order(const at::Tensor& table, const at::Tensor& graph);
+
+struct CausalLimitsOptions {
+  std::vector<std::string> names = {};  ///< of the columns, for the findings; none: x0, x1, ..
+  double level = 0.05;                  ///< of the tests of noises
+};
+
+/// Facts about a graph of M columns that its adjacency does not show. Tensors are on the CPU.
+struct CausalLimits {
+  double bic;             ///< of the linear Gaussian model of the graph; smaller is better
+  at::Tensor cpdag;       ///< bool [M, M]: [i, j] and [j, i] if the direction cannot be told
+  at::Tensor reversible;  ///< int64 [k, 2]: cause and effect of edges that may be reversed
+  VarianceOrder variances;
+  at::Tensor dependent;  ///< int64 [k, 2]: columns with dependent noises, the surest first
+  at::Tensor p_values;   ///< float64 [k]
+  int64_t tests;         ///< number of pairs of noises tested
+  std::vector<std::string> findings;  ///< all of it in sentences
+};
+
+/// Says what a table [n, M], n >= 4, cannot tell about an acyclic graph [M, M] of its columns. Both
+/// are float64 on the CPU; entries other than 0 are edges i -> j.
+///
+/// - Direction. The completed partially directed graph (CPDAG) has the edges whose direction all
+///   graphs share that linear Gaussian data cannot distinguish from this one. It comes from the
+///   colliders of the graph by Meek's rules.
+/// - Units. Varsortability near 1 means that units may have decided the order.
+/// - Common causes outside the table. With the right graph, linear effects and no common cause
+///   outside the table, the noises of all columns are independent. Each pair of residuals e_i, e_j
+///   is tested: by the correlation of tanh(e_i) and tanh(e_j) if no edge joins them, and by the
+///   correlations of f(e_i) and g(e_j), with f and g among tanh(2 e) and exp(-e^2 / 2), each minus
+///   the multiple of tanh(e) that makes its mean slope 0. Such a correlation does not depend on
+///   errors of the weights to first order. Holm's method aims at a probability of at most `level`
+///   for one false finding. For edges between Gaussian columns this test has no power.
+///
+/// Complexity: O(n M^2 + M^3), and O(M^4) at worst for the CPDAG.
+///
+/// Throws c10::ValueError and c10::TypeError that name the argument, the expectation and the value.
+///
+/// Sources: Meek, UAI 1995; Chickering, JMLR 2002 (CPDAG); Reisach, Seiler, Weichwald, NeurIPS 2021
+/// (varsortability); Shimizu et al., JMLR 2011 (independence of residuals); Holm 1979.
+NSIMPLEX_API CausalLimits causal_limits(const at::Tensor& table, const at::Tensor& graph,
+                                        const CausalLimitsOptions& options = {});
+
 /// Chooses `screen` columns of a table [n, M] too wide for causal_fit(), before any graph is learned,
 /// and returns their numbers, ascending, as int64. All columns are returned if there are no more.
 ///

@@ -15,15 +15,12 @@
 #include "causal/graph/graph_text.h"
 #include "causal/option_names.h"
 #include "causal/tensors.h"
-#include "cli/python_program.h"
 #include "io/output_file.h"
 #include "support/error.h"
 #include "support/printable.h"
 
 namespace nsimplex::cli {
 namespace {
-
-using causal::Matrix;
 
 constexpr int64_t kMostResamples = 100'000;
 constexpr int64_t kShownEdges = 40;  // edges of the table in a terminal
@@ -90,16 +87,6 @@ std::string edge_table_of(std::span<const SureEdge> edges, const std::vector<std
                fmt::format("{:.2f}", edge.frequency), fmt::format("{:.2f}", edge.connected)});
   }
   return table.text();
-}
-
-Json cells_of(const Matrix& matrix) {
-  Json rows = Json::array();
-  for (int64_t i = 0; i < matrix.rows(); ++i) {
-    Json row = Json::array();
-    for (int64_t j = 0; j < matrix.cols(); ++j) row.push_back(matrix(i, j));
-    rows.push_back(std::move(row));
-  }
-  return rows;
 }
 
 }  // namespace
@@ -182,26 +169,36 @@ void measure_confidence(const FitOptions& o, CausalFitOptions fitted, const Caus
 
 void measure_limits(const FitOptions& o, const CausalTable& table, const CausalFit& fit,
                     RunLog& log) {
-  const auto take = [&](const Json& line) -> std::string {
-    if (line.contains("given")) {
-      return one_line({{"names", table.names},
-                       {"values", cells_of(table.observations.values)},
-                       {"adjacency", cells_of(causal::view_matrix(fit.adjacency))}});
+  const CausalLimits found = [&] {
+    try {
+      return causal_limits(causal::to_tensor(table.observations.values), fit.adjacency,
+                           {.names = table.names});
+    } catch (const c10::ValueError& error) {
+      throw InputError(command_line_message(error.what_without_backtrace(), table.names));
     }
-    if (line.contains("log")) {
-      log.write(line["log"].at("kind").get<std::string>(), line["log"]);
-    } else if (line.contains("text") && !o.json) {
-      print(line["text"].get<std::string>() + "\n");
-    }
-    return "";
+  }();
+  const auto named = [&](const at::Tensor& pairs, int64_t row) {
+    const int64_t* pair = pairs.const_data_ptr<int64_t>() + 2 * row;
+    return Json::array({table.names[pair[0]], table.names[pair[1]]});
   };
-  const int code = run_python({.command = "causal fit",
-                               .module = "nsimplex.causal.fit_command",
-                               .needs = "nsimplex",
-                               .installs = "",
-                               .arguments = {one_line({{"threads", o.threads}})}},
-                              take);
-  if (code != 0) throw std::runtime_error("the program of --limits has failed");
+  Json reversible = Json::array(), dependent = Json::array();
+  for (int64_t k = 0; k < found.reversible.size(0); ++k) {
+    reversible.push_back(named(found.reversible, k));
+  }
+  for (int64_t k = 0; k < found.dependent.size(0); ++k) {
+    dependent.push_back(named(found.dependent, k));
+    dependent.back().push_back(found.p_values.const_data_ptr<double>()[k]);
+  }
+  log.write("causal_limits", {{"bic", found.bic},
+                              {"edges", found.variances.edges},
+                              {"reversible", reversible},
+                              {"varsortability", found.variances.varsortability},
+                              {"sorted_by_variance", found.variances.shared},
+                              {"dependent", dependent},
+                              {"tests", found.tests},
+                              {"findings", found.findings}});
+  if (o.json) return;
+  for (const std::string& finding : found.findings) print(printable(finding) + "\n");
 }
 
 }  // namespace

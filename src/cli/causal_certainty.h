@@ -6,7 +6,7 @@
 #include "cli/run_folder.h"
 
 /// `nsimplex causal fit --confidence` and `--limits`: how sure the edges of a graph are, and what the
-/// table cannot tell. The limits are measured in Python (nsimplex.causal.fit_command).
+/// table cannot tell.
 namespace nsimplex::cli {
 
 /// Adds --confidence, --resampling and --limits.

@@ -244,16 +244,6 @@ def check_sampling(label: str, resampling: Resampling, n_jobs: int | None) -> No
         raise ValueError(f"[{label}] n_jobs: expected None or an integer other than 0, got 0")
 
 
-def closure(edges: Tensor) -> Tensor:
-    """Which columns have a directed path to which; bool [M, M]. O(M^3 log M)."""
-    reached = edges.to(torch.float32)
-    while True:
-        further = ((reached + reached @ reached) > 0).to(torch.float32)
-        if torch.equal(further, reached):
-            return reached > 0
-        reached = further
-
-
 def _in_parallel(label: str, call: Any, count: int, n_jobs: int | None) -> Iterable[Any]:
     """The results for 0 .. count - 1, in this order."""
     if n_jobs in (None, 1):

@@ -22,7 +22,6 @@ from .limits import (
     VarianceOrderWarning,
     causal_limits,
     variance_evidence,
-    variance_order,
 )
 from .linear_model import log_likelihood, regress
 from .rows import row_groups, row_targets, taken_column
@@ -332,8 +331,7 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
             return
         if kinds or (whole := scaled[~scaled.isnan().any(dim=1)]).size(0) < 3:
             return
-        order, counts = variance_order(whole, self.adjacency_ != 0)
-        if evidence := variance_evidence(order, *counts):
+        if evidence := variance_evidence(whole, self.adjacency_):
             warnings.warn(f"[{type(self).__name__}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
     def _word_columns(self) -> list[int | str]:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from .._arguments import checked
 from .._hints import Numbers
+from .._library import operators
 from .arrays import column_names, graph_matrix, read_columns
-from .confidence import closure
-from .graphs import causal_baselines, causal_sortability
-from .linear_model import log_likelihood, regress, residuals
-
-_SORTED = 0.9  # varsortability from which variances count as telling the order
-_EDGES = 5  # a graph with fewer edges may be sorted by chance
 
 
 class VarianceOrderWarning(UserWarning):
@@ -35,43 +28,11 @@ class CausalLimits(NamedTuple):
     tests: int  #: number of pairs of noises tested
     names: list[str]
 
+    findings: list[str]  #: all of it in sentences
+
     def report(self) -> list[str]:
         """The findings as sentences."""
-        edges = self.sorted_by_variance[1]
-        found = [f"BIC of the linear Gaussian model: {self.bic:.1f}"]
-        if self.reversible:
-            pairs = self._joined([f"{self._name(i)} - {self._name(j)}" for i, j in self.reversible])
-            found.append(
-                f"The direction of {len(self.reversible)} of {edges} edges cannot be told from "
-                f"linear Gaussian data: {pairs}"
-            )
-        else:
-            found.append("Linear Gaussian data tell the direction of every edge")
-        if evidence := variance_evidence(self.varsortability, *self.sorted_by_variance):
-            found.append(evidence)
-        if self.dependent:
-            pairs = self._joined(
-                [f"{self._name(i)} - {self._name(j)} (p = {p:.1g})" for i, j, p in self.dependent]
-            )
-            found.append(
-                f"The noises of {len(self.dependent)} of {self.tests} pairs of columns depend on "
-                "each other, which a common cause outside the table, a curved effect, a missing "
-                f"edge or a wrong direction explains: {pairs}"
-            )
-        else:
-            found.append(
-                f"No dependence between the noises of {self.tests} pairs of columns was found; "
-                "with Gaussian noise a common cause outside the table may stay hidden"
-            )
-        return found
-
-    def _name(self, column: int) -> str:
-        return self.names[column] if self.names else f"x{column}"
-
-    @staticmethod
-    def _joined(parts: list[str]) -> str:
-        more = f" and {len(parts) - 8} more" if len(parts) > 8 else ""
-        return ", ".join(parts[:8]) + more
+        return self.findings
 
 
 @checked
@@ -108,121 +69,22 @@ def causal_limits(
     """
     values, own_names, _ = read_columns("causal_limits", "table", table)
     adjacency = graph_matrix("causal_limits", "graph", graph, own_names, "table").values
-    if values.dim() != 2 or adjacency.shape != (values.size(1), values.size(1)):
-        raise ValueError(
-            f"[causal_limits] graph: expected [M, M] for a table [n, M], got "
-            f"{list(adjacency.shape)} and {list(values.shape)}"
-        )
-    if not values.isfinite().all():
-        raise ValueError("[causal_limits] table: expected finite numbers")
-    if len(values) < 4:
-        raise ValueError(f"[causal_limits] table: expected at least 4 rows, got {len(values)}")
-    if not 0 < level < 1:
-        raise ValueError(f"[causal_limits] level: expected a number in (0, 1), got {level}")
-    edges = (adjacency != 0).fill_diagonal_(False)
-    if closure(edges).diagonal().any():
-        raise ValueError("[causal_limits] graph: expected no cycle")
-    if names is not None and len(names) != len(edges):
-        raise ValueError(
-            f"[causal_limits] names: expected {len(edges)}, one per column, got {len(names)}"
-        )
-    model = regress(values, edges.double())
-    cpdag = completed(edges)
-    reversible = (edges & cpdag & cpdag.T).nonzero().tolist()
-    dependent, tests = _dependent_noises(residuals(values, model), edges, level)
-    parameters = int(edges.sum()) + 2 * len(edges)
+    shown = list(names) if names is not None else column_names(table)
+    found = operators.causal_limits(values, adjacency, shown, level)
+    bic, cpdag, reversible, varsortability, (shared, edges, tests), pairs, p_values, said = found
     return CausalLimits(
-        float(-2 * log_likelihood(values, model).sum() + math.log(len(values)) * parameters),
+        bic,
         cpdag,
-        [(i, j) for i, j in reversible],
-        *variance_order(values, edges),
-        dependent,
+        [(i, j) for i, j in reversible.tolist()],
+        varsortability,
+        (shared, edges),
+        [(i, j, p) for (i, j), p in zip(pairs.tolist(), p_values.tolist())],
         tests,
-        list(names) if names is not None else column_names(table),
+        shown,
+        said,
     )
 
 
-def variance_order(values: Tensor, edges: Tensor) -> tuple[float, tuple[int, int]]:
-    """Varsortability, and how many edges sorting by variance gives, of how many."""
-    count = int(edges.sum())
-    if count == 0:
-        return math.nan, (0, 0)
-    by_variance = causal_baselines(values)["variance_sort"][0] != 0
-    shared = int((by_variance & edges).sum())
-    return causal_sortability(values, edges.double()).variance, (shared, count)
-
-
-def variance_evidence(varsortability: float, shared: int, edges: int) -> str:
-    """A sentence if variances alone order the columns; else nothing."""
-    if edges < _EDGES or not varsortability >= _SORTED:
-        return ""
-    return (
-        f"Variances alone order the columns: they rise along {varsortability:.0%} of the directed "
-        f"paths, and sorting by variance gives {shared} of the {edges} edges; standardise=True "
-        "shows what remains in other units"
-    )
-
-
-def completed(edges: Tensor) -> Tensor:
-    """The CPDAG [M, M] of an acyclic graph: both entries of a pair whose direction can differ."""
-    joined = edges | edges.T
-    # Colliders i -> k <- j of columns i, j that no edge joins.
-    apart = (~joined).fill_diagonal_(False).double()
-    fixed = edges & ((apart @ edges.double()) > 0)
-    while True:
-        loose = joined & ~fixed & ~fixed.T
-        arrows, lines = fixed.double(), loose.double()
-        # i -> j - k and no edge i, k: then j -> k.
-        first = loose & ((arrows.T @ apart) > 0)
-        # i -> j -> k and i - k: then i -> k.
-        second = loose & ((arrows @ arrows) > 0)
-        # i - k, i - j -> k, i - l -> k and no edge j, l: then i -> k.
-        third = torch.zeros_like(fixed)
-        for i, k in (loose & ~first & ~second & ((lines @ arrows) > 0)).nonzero().tolist():
-            between = (loose[i] & fixed[:, k]).nonzero().flatten()
-            third[i, k] = bool(apart[between[:, None], between].any())
-        found = first | second | third
-        if not found.any():
-            return fixed | loose
-        fixed = fixed | found
-
-
-def _dependent_noises(
-    noise: Tensor, edges: Tensor, level: float
-) -> tuple[list[tuple[int, int, float]], int]:
-    """Pairs of columns whose noises depend on each other, the smallest p-value first, and the
-    number of pairs."""
-    rows, count = noise.shape
-    noise = _standardised(noise)
-    bounded = noise.tanh()
-    bell = (-noise.square() / 2).exp()
-    slope = (1 - bounded.square()).mean(dim=0)
-    steep = (2 - 2 * (2 * noise).tanh().square()).mean(dim=0)
-    curved = [
-        (2 * noise).tanh() - bounded * steep / slope,
-        bell + bounded * (noise * bell).mean(dim=0) / slope,
-    ]
-    curved, bounded = [_standardised(each) for each in curved], _standardised(bounded)
-    largest = torch.stack([(a.T @ b / rows).abs() for a in curved for b in curved]).amax(dim=0)
-    curved_p = (len(curved) ** 2 * _two_sided(largest, rows)).clamp(max=1)
-    plain_p = _two_sided((bounded.T @ bounded / rows).abs(), rows)
-    plain_p = torch.where(edges | edges.T, 1.0, plain_p)
-    p = (2 * torch.minimum(curved_p, plain_p)).clamp(max=1)
-    upper = torch.triu_indices(count, count, 1)
-    own = torch.minimum(p, p.T)[upper[0], upper[1]]
-    order = own.argsort(stable=True)
-    limits = level / torch.arange(len(own), 0, -1, dtype=torch.float64)
-    passed = int((own[order] <= limits).double().cumprod(dim=0).sum())
-    found = [(int(upper[0, at]), int(upper[1, at]), float(own[at])) for at in order[:passed]]
-    return found, len(own)
-
-
-def _standardised(values: Tensor) -> Tensor:
-    centred = values - values.mean(dim=0)
-    return centred / centred.std(dim=0, correction=0).clamp(min=1e-12)
-
-
-def _two_sided(correlations: Tensor, rows: int) -> Tensor:
-    """P-values of correlations of independent numbers, by Fisher's transformation."""
-    z = correlations.clamp(max=1 - 1e-15).atanh() * math.sqrt(rows - 3)
-    return torch.special.erfc(z / math.sqrt(2))
+def variance_evidence(values: Tensor, edges: Tensor) -> str:
+    """A sentence if variances alone order the columns of a graph; else nothing."""
+    return operators.causal_variance_order(values, edges.double())[3]

@@ -270,6 +270,7 @@ ON_THE_HOST = {
         *FIT_OF_ROWS, (TRUTH != 0).double() * draw(4, 4).double(), "halves", 0, 2
     ),
     "causal_fit_rows": plain(*FIT_OF_ROWS),
+    "causal_limits": plain(draw(60, 4).double(), TRUTH.double(), [], 0.05),
     "causal_linear_model": plain(draw(60, 4).double(), TRUTH.double(), [], None),
     "causal_orient_by_noise": plain(
         draw(60, 4).double(),
@@ -290,6 +291,7 @@ ON_THE_HOST = {
     ),
     "causal_sortability": plain(draw(40, 4).double(), TRUTH.double()),
     "causal_usable_table": plain(draw(20, 4).double(), [], "rows", True),
+    "causal_variance_order": plain(draw(40, 4).double(), TRUTH.double()),
     "collapse_bound": plain([draw(3, 3), draw(3, 3)], [draw(3, 3)], draw(4, 3)),
     "depth_bound": plain([draw(3, 3), draw(3, 3)], [draw(3, 3)], [None], draw(4, 3), [1], [2], [1]),
     "effective_rank": plain(draw(2, 5, 4)),
