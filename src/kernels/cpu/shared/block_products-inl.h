@@ -53,8 +53,8 @@ void clear_columns(const PanelPart<R>& part, TileColumns seen, R* rows) {
 
 /// to = rows panel: raw scores, or dP. `channels` is a multiple of 32.
 template <class R>
-void multiply_panel(const Block& block, const R* rows, int64_t row, const R* panel,
-                    int64_t channels, TileColumns seen, R* to) {
+HWY_INLINE void multiply_panel(const Block& block, const R* rows, int64_t row, const R* panel,
+                               int64_t channels, TileColumns seen, R* to) {
   multiply_tiles(kTileEngine, {.c = to + seen.begin,
                                .c_row = kPanelKeys,
                                .a = rows,
@@ -68,8 +68,8 @@ void multiply_panel(const Block& block, const R* rows, int64_t row, const R* pan
 
 /// to += weights keys, for Y and dU. `keys`: pairs of rows of the panel.
 template <class R>
-void add_to_block(const Block& block, const R* weights, const R* keys, int64_t width,
-                  TileColumns seen, R* to) {
+HWY_INLINE void add_to_block(const Block& block, const R* weights, const R* keys, int64_t width,
+                             TileColumns seen, R* to) {
   multiply_tiles(kTileEngine, {.c = to,
                                .c_row = width,
                                .a = weights + seen.begin / 2,
@@ -114,8 +114,8 @@ void turn_slots(const Block& block, R* deep, int64_t width, [[maybe_unused]] R* 
 /// A panel's transposed gradient [width, kPanelKeys] += turned weights, for dV and dK. The weights
 /// are pairs of the block's rows.
 template <class R>
-void add_to_panel(const Block& block, const R* turned, R* weights, int64_t width, TileColumns seen,
-                  R* to) {
+HWY_INLINE void add_to_panel(const Block& block, const R* turned, R* weights, int64_t width,
+                             TileColumns seen, R* to) {
   clear_slots(block, weights, kPanelKeys);
   multiply_tiles(kTileEngine, {.c = to + seen.begin,
                                .c_row = kPanelKeys,
