@@ -178,10 +178,10 @@ class BackwardBlock : public BackwardRows<T> {
     const int64_t depth = geometry.depth, width = geometry.value_depth;
     const int64_t key = first - pack_.inner_begin, own_key = first - gradients_.inner_begin;
     if (gradients_.want_du) {
-      add_to_block(block, ds, pack_.keys[inner] + key * depth, depth, seen, du);
+      add_to_block(block, ds, pack_.keys[inner] + key * depth, depth, depth, seen, du);
     }
     if (gradients_.want_y) {
-      add_to_block(block, p, pack_.values[inner] + key * width, width, seen, y);
+      add_to_block(block, p, pack_.values[inner] + key * width, width, width, seen, y);
     }
     if (gradients_.inner_value) {
       add_to_panel(block, g_turned_, p_deep_, width, seen,

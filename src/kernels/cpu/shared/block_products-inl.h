@@ -23,6 +23,7 @@ struct TileColumns {
   template <class R>
   explicit TileColumns(const PanelPart<R>& part)
       : begin(part.begin / kUnit * kUnit), end(static_cast<int>(round_up(part.end, kUnit))) {}
+  TileColumns(int begin, int end) : begin(begin), end(end) {}
 
   int count() const { return end - begin; }
 };
@@ -66,10 +67,11 @@ HWY_INLINE void multiply_panel(const Block& block, const R* rows, int64_t row, c
                                .depth = channels / 2});
 }
 
-/// to += weights keys, for Y and dU. `keys`: pairs of rows of the panel.
+/// to += weights keys, for `channels` of Y or dU, whose rows have the length `width`. `keys`: pairs
+/// of rows of the panel.
 template <class R>
 HWY_INLINE void add_to_block(const Block& block, const R* weights, const R* keys, int64_t width,
-                             TileColumns seen, R* to) {
+                             int64_t channels, TileColumns seen, R* to) {
   multiply_tiles(kTileEngine, {.c = to,
                                .c_row = width,
                                .a = weights + seen.begin / 2,
@@ -77,7 +79,7 @@ HWY_INLINE void add_to_block(const Block& block, const R* weights, const R* keys
                                .b = keys + seen.begin / 2 * width,
                                .b_row = width,
                                .rows = tile_rows(block),
-                               .columns = width,
+                               .columns = channels,
                                .depth = seen.count() / 2,
                                .add = true});
 }

@@ -11,6 +11,7 @@
 #include "kernels/cpu/shared/block_products-inl.h"
 #include "kernels/cpu/shared/forward_general-inl.h"
 #include "kernels/cpu/shared/forward_rows-inl.h"
+#include "kernels/cpu/shared/forward_tiles-inl.h"
 #include "kernels/cpu/shared/own_panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,13 +29,14 @@ class ForwardBlock : public ForwardRows<T> {
  public:
   ForwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
                TupleFilter<T>& filter, Arena<R>& arena)
-      : Base(problem, geometry, kTiled<E> ? kBlockRows : kStripRows, arena),
+      : Base(problem, geometry, kTiled<E> ? kWeightPanels * kBlockRows : kStripRows, arena),
         pack_(pack),
         dim_(problem.dim),
         panel_rows_(geometry.inner_key.panel_rows()),
         score_scale_(static_cast<R>(score_scale<E>(geometry))),
         filter_(filter),
         general_(problem, *this, filter),
+        tiles_(*this, pack, score_scale_),
         own_(panel_rows_, arena) {}
 
   /// Processes the rows that `block` holds.
@@ -47,6 +49,9 @@ class ForwardBlock : public ForwardRows<T> {
     }
     const Range hull = block.hull();
     const bool general = filter_.general();
+    if constexpr (kTiled<E>) {
+      if (!general) return tiles_.run();
+    }
     // Pairs of keys cannot be split at every key.
     if constexpr (kNumbers<E> == 1) {
       if (!general && OwnPanel<R>::pays(block)) {
@@ -61,7 +66,7 @@ class ForwardBlock : public ForwardRows<T> {
          first += kPanelKeys) {
       const R* const columns = pack_.keys_t + (first - pack_.inner_begin) * panel_rows_;
       if constexpr (kTiled<E>) {
-        run_tiled_panel(first, columns, general);
+        run_tiled_panel(first, columns);
       } else if (general) {
         run_general_panel(first, columns);
       } else {
@@ -82,27 +87,25 @@ class ForwardBlock : public ForwardRows<T> {
   using Base::y;
 
  private:
-  // Processes a panel by products of the whole block. The weights of all strips wait for the second
-  // one.
-  void run_tiled_panel(int64_t first, const R* columns, bool general) {
+  // Processes a panel with options, by products of the whole block. The weights of all strips wait
+  // for the second one.
+  void run_tiled_panel(int64_t first, const R* columns) {
     const PanelPart<R> whole(first, block.hull());
     const TileColumns seen(whole);
     multiply_panel(block, u, geometry.depth, columns, panel_rows_, seen, all_p);
-    if (general) filter_.start_panel(first);
+    filter_.start_panel(first);
     for (int row = 0; row < block.padded_rows(); row += kStripRows) {
       p = all_p + row * kPanelKeys;
       waiting = row;
       const PanelPart<R> part(first, block.inner + row);
-      if (!part.empty()) {
-        general ? general_.weigh_strip(part, row, columns) : score_strip(part, row);
-      }
+      if (!part.empty()) general_.weigh_strip(part, row, columns);
       clear_columns(part, seen, p);
     }
     waiting = 0;
     for (int r = 0; r < block.padded_rows(); ++r) pair_row<E>(all_p + r * kPanelKeys, kPanelKeys);
     const int64_t width = geometry.value_depth;
     const R* const values = pack_.values[geometry.inner()] + (first - pack_.inner_begin) * width;
-    add_to_block(block, all_p, values, width, seen, y);
+    add_to_block(block, all_p, values, width, width, seen, y);
   }
 
   // Processes the panel whose first key is `first`.
@@ -173,13 +176,9 @@ class ForwardBlock : public ForwardRows<T> {
     R* const weights = p + row * kPanelKeys + vector * kLanes<R>;
     R* const row_sums = sums + (strip + row) * kLanes<R>;
     Tile<R, kRows, kVectors> s;
-    if constexpr (kTiled<E>) {
-      s.load(weights, kPanelKeys);
-    } else {
-      s.zero();
-      s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
-                                 panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
-    }
+    s.zero();
+    s.template multiply_add<E>(u + (strip + row) * geometry.depth, geometry.depth, 1,
+                               panel_.columns + vector * kLanes<R>, panel_.row, slots<E>(dim_));
     // After the sum, as in the backward, so that both round scores in the same way.
     const Vec<R> scale = hn::Set(d, score_scale_);
     NSIMPLEX_UNROLL
@@ -281,6 +280,7 @@ class ForwardBlock : public ForwardRows<T> {
   const R score_scale_;
   TupleFilter<T>& filter_;
   GeneralForward<T, E> general_;
+  ForwardTiles<T, E> tiles_;
   OwnPanel<R> own_;
   PanelView<R> panel_{};  // the current panel
 };

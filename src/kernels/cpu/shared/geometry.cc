@@ -65,8 +65,9 @@ int64_t Geometry::levels_size() const {
 
 int64_t Geometry::forward_scratch(bool pairs) const {
   return kBlockRows * (depth + 2 * value_depth + 2 * kLineChannels) +
-         (pairs ? kBlockRows : kStripRows) * kPanelKeys + own_panel_size(inner_key.panel_rows()) +
-         lead_depth + kChunkItems * value_depth + levels_size() + inner() * value_depth;
+         (pairs ? kWeightPanels * kBlockRows : kStripRows) * kPanelKeys +
+         own_panel_size(inner_key.panel_rows()) + lead_depth + kChunkItems * value_depth +
+         levels_size() + inner() * value_depth;
 }
 
 int64_t Geometry::backward_scratch(bool pairs) const {

@@ -37,6 +37,9 @@ struct Channels {
 inline constexpr int64_t kOwnRow = kOwnKeys + 2 * kPanelKeys + kLineChannels;
 constexpr int64_t own_panel_size(int64_t channels) { return channels * kOwnRow; }
 
+/// Panels whose scores or weights a block keeps with matrix tiles: see ForwardTiles.
+inline constexpr int kWeightPanels = 3;
+
 /// Sizes that depend on the problem, with axes in working order: leading axes first, the inner axis
 /// last.
 struct Geometry {

@@ -124,6 +124,24 @@ void pair_row([[maybe_unused]] float* row, [[maybe_unused]] int64_t count) {
   }
 }
 
+/// Stores two vectors of a row as pairs of neighbours.
+template <class E>
+HWY_INLINE void store_pairs([[maybe_unused]] Vec<float> first, [[maybe_unused]] Vec<float> second,
+                            [[maybe_unused]] float* to) {
+#if defined(NSIMPLEX_BF16_PAIRS)
+  __m512i pairs;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(pairs) : "v"(first.raw), "v"(second.raw));
+  _mm512_store_si512(to, pairs);
+#elif defined(NSIMPLEX_BF16_TILES)
+  const Tag<float> d;
+  HWY_ALIGN float numbers[2 * hn::MaxLanes(d)];
+  hn::Store(first, d, numbers);
+  hn::Store(second, d, numbers + hn::MaxLanes(d));
+  pair_row<E>(numbers, 2 * hn::MaxLanes(d));
+  std::memcpy(to, numbers, sizeof numbers / 2);
+#endif
+}
+
 /// to[c] = the pair (first[c], second[c]); `to` may be `first`, or before both.
 template <class E>
 void pair_rows([[maybe_unused]] const float* first, [[maybe_unused]] const float* second,
