@@ -17,6 +17,15 @@ namespace HWY_NAMESPACE {
 // 2^f = 1 + f (c1 + f (c2 + ..)), a minimax polynomial on [-1/2, 1/2] found by reweighted least
 // squares. Multiplying by 2^n, instead of adding to the exponent field, keeps a NaN.
 
+// (2^f - 1) / f for f in [-1/2, 1/2].
+HWY_INLINE Vec<float> exp2_polynomial(Vec<float> f) {
+  const Tag<float> d;
+  auto p = hn::MulAdd(hn::Set(d, 1.32647e-3f), f, hn::Set(d, 9.67151e-3f));  // 9.2e-8 in all
+  p = hn::MulAdd(p, f, hn::Set(d, 5.550734e-2f));
+  p = hn::MulAdd(p, f, hn::Set(d, 2.4022242e-1f));
+  return hn::MulAdd(p, f, hn::Set(d, 6.9314698e-1f));
+}
+
 /// 2^x for x <= 127, relative error below 2e-7; 0 below -126; NaN stays NaN with any payload.
 HWY_INLINE Vec<float> exp2(Vec<float> x) {
   const Tag<float> d;
@@ -25,11 +34,7 @@ HWY_INLINE Vec<float> exp2(Vec<float> x) {
   const auto shifted = hn::Add(x, magic);
   const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
   const auto f = hn::Sub(x, hn::Sub(shifted, magic));
-  auto p = hn::MulAdd(hn::Set(d, 1.32647e-3f), f, hn::Set(d, 9.67151e-3f));  // 9.2e-8 in all
-  p = hn::MulAdd(p, f, hn::Set(d, 5.550734e-2f));
-  p = hn::MulAdd(p, f, hn::Set(d, 2.4022242e-1f));
-  p = hn::MulAdd(p, f, hn::Set(d, 6.9314698e-1f));
-  const auto result = hn::MulAdd(hn::Mul(p, f), power, power);
+  const auto result = hn::MulAdd(hn::Mul(exp2_polynomial(f), f), power, power);
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), result);
 }
 
@@ -52,6 +57,22 @@ HWY_INLINE Vec<double> exp2(Vec<double> x) {
   for (const double coefficient : kCoefficients) p = hn::MulAdd(p, f, hn::Set(d, coefficient));
   const auto result = hn::MulAdd(hn::Mul(p, f), power, power);
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -1022.0)), result);
+}
+
+/// 2^x, as above, for weights that products of E take. AVX-512 has one instruction for the distance to
+/// the nearest integer and one that scales by a power of two. Other levels keep their bits.
+template <class E>
+HWY_INLINE Vec<float> exp2_of_score(Vec<float> x) {
+#ifdef NSIMPLEX_BF16_PAIRS
+  if constexpr (kTiled<E>) {
+    const Tag<float> d;
+    const Vec<float> f{_mm512_reduce_ps(x.raw, _MM_FROUND_NO_EXC)};
+    const auto seen = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+    const Vec<float> power = hn::MulAdd(exp2_polynomial(f), f, hn::Set(d, 1.0f));
+    return Vec<float>{_mm512_maskz_scalef_ps(seen, power.raw, hn::Sub(x, f).raw)};
+  }
+#endif
+  return exp2(x);
 }
 
 }  // namespace HWY_NAMESPACE
