@@ -47,7 +47,7 @@ class Blocks:
         query, at the price of about six tiles of inner keys. Measured on an H200.
         """
         if self.queries == 1:  # fewer heads leave rows empty
-            return self.heads > 32
+            return 2 * self.heads > self.tiles.rows
         if len(axes.axes) > 2:  # the products of leading keys are rounded once more
             return False
         lead, inner = [max(1, axis.most) for axis in axes.axes]
