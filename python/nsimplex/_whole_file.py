@@ -47,6 +47,20 @@ def whole_file(
             temporary.unlink(missing_ok=True)
 
 
+def require_place(path: str | os.PathLike[str]) -> None:
+    """Refuses a file that cannot be written, before a long run makes what it would hold.
+
+    Raises:
+        OSError: of one line that names ``path``.
+    """
+    try:
+        _require_replaceable(Path(path))
+        if not os.access(Path(path).parent, os.W_OK):
+            raise PermissionError("nothing can be written in its folder")
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error}") from None
+
+
 #: Ends of the names of pictures and pages that have a kind of their own.
 _KINDS = (".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tiff", ".eps")
 _KINDS += (".ps", ".pdf")

@@ -29,6 +29,7 @@ from torch.nn import functional
 
 from .. import analysis
 from .._printable import exit_code
+from .._whole_file import require_place
 from ..nn import SimplicialAttention
 from .pays.tables import shown
 
@@ -283,6 +284,7 @@ def _run(arguments: list[str]) -> None:
     settings = Settings(seeds=given.seeds)
     if given.quick:
         settings = Settings(steps=100, seeds=1, attacked=16, attack_steps=5, radii=(2.0,))
+    require_place(given.out)
     torch.set_num_threads(1)
     done = {(line["order"], line["radius"], line["seed"]) for line in lines}
     for seed in range(1, settings.seeds + 1):

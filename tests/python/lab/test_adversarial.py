@@ -84,6 +84,8 @@ def test_the_command_continues_a_file_and_prints_its_table(tmp_path, capsys, mon
     assert "certified distance: 0 of 32." in shown
     assert main(["--table", "--out", str(tmp_path / "none")]) == 2
     assert "--out: expected results" in capsys.readouterr().err
+    assert main(["--quick", "--out", str(tmp_path / "none" / "x")]) == 2 and made == [1, 2]
+    assert f"x: there is no folder {tmp_path / 'none'}\n" in capsys.readouterr().err
 
 
 def test_rank_correlations_have_the_sign_of_the_order():

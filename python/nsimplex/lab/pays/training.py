@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..._whole_file import require_place
 from .models import ModelSpec, Network, Size, cost, fit_size
 from .speed import ROUNDS, by_turns, ratios
 from .task import Batch, Task, score
@@ -279,7 +280,9 @@ def run_task(
 
     Raises:
         ValueError: ``out`` holds something else.
+        OSError: it cannot be written.
     """
+    require_place(out)
     done = {_key(line): line for line in read_lines(out)}
     steps, batch = settings.steps or task.steps, settings.batch or task.batch
     reference = cost(task, ModelSpec.parse("2x1"), settings.dim, 4 * settings.dim)
