@@ -191,9 +191,9 @@ TEST(Match, WhatCannotBeTrainedIsRefused) {
     EXPECT_THAT(message([&](auto& o) { o.task.modulus = composite; }),
                 HasSubstr("expected a prime, got " + std::to_string(composite)));
   }
-  EXPECT_THAT(message([](auto& o) { o.learning_rate = 0; }), HasSubstr("learning_rate"));
+  EXPECT_THAT(message([](auto& o) { o.learning_rate = 0; }), HasSubstr("--lr: expected"));
   EXPECT_THAT(message([](auto& o) { o.dim = 18; }),
-              HasSubstr("heads: expected a divisor of dim 18, got 4"));
+              HasSubstr("--heads: expected a divisor of --dim 18, got 4"));
 }
 
 }  // namespace

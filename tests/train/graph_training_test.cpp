@@ -339,9 +339,9 @@ TEST(GraphTraining, WhatCannotBeTrainedIsToldInOneLine) {
   EXPECT_THAT(message([](auto& o, auto&) { o.batch = 0; }),
               HasSubstr("batch: expected at least 1"));
   EXPECT_THAT(message([](auto& o, auto&) { o.learning_rate = std::nan(""); }),
-              HasSubstr("learning rate"));
-  EXPECT_THAT(message([](auto& o, auto&) { o.warmup = -1; }), HasSubstr("warm-up"));
-  EXPECT_THAT(message([](auto& o, auto&) { o.clip = -1; }), HasSubstr("clip"));
+              HasSubstr("--lr: expected"));
+  EXPECT_THAT(message([](auto& o, auto&) { o.warmup = -1; }), HasSubstr("--warmup: expected"));
+  EXPECT_THAT(message([](auto& o, auto&) { o.clip = -1; }), HasSubstr("--clip: expected"));
   EXPECT_THAT(message([](auto& o, auto&) { o.patience = -1; }), HasSubstr("patience"));
   EXPECT_THAT(message([](auto& o, auto&) { o.redraw = 1.5; }),
               HasSubstr("redraw: expected a share from 0 to 1, got 1.5"));

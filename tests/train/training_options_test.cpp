@@ -31,14 +31,14 @@ TEST(TrainingOptions, NamesWhatIsOutOfRange) {
     return "";
   };
   EXPECT_EQ(message([](auto&) {}), "");
-  EXPECT_EQ(message([](auto& o) { o.steps = 0; }), "steps: expected at least 1, got 0");
-  EXPECT_EQ(message([](auto& o) { o.batch = -1; }), "batch: expected at least 1, got -1");
-  EXPECT_EQ(message([](auto& o) { o.lr = 0; }), "lr: expected a positive number, got 0");
+  EXPECT_EQ(message([](auto& o) { o.steps = 0; }), "--steps: expected at least 1, got 0");
+  EXPECT_EQ(message([](auto& o) { o.batch = -1; }), "--batch: expected at least 1, got -1");
+  EXPECT_EQ(message([](auto& o) { o.lr = 0; }), "--lr: expected a positive number, got 0");
   EXPECT_EQ(message([](auto& o) { o.lr = std::numeric_limits<double>::quiet_NaN(); }),
-            "lr: expected a positive number, got nan");
+            "--lr: expected a positive number, got nan");
   EXPECT_EQ(message([](auto& o) { o.min_lr = 1; }),
-            "min-lr: expected a number from 0 to lr, got 1");
-  EXPECT_EQ(message([](auto& o) { o.beta2 = 1; }), "beta2: expected a number in [0, 1), got 1");
+            "--min-lr: expected a number from 0 to --lr, got 1");
+  EXPECT_EQ(message([](auto& o) { o.beta2 = 1; }), "--beta2: expected a number in [0, 1), got 1");
 }
 
 }  // namespace

@@ -233,7 +233,12 @@ def test_bad_input_is_one_line(call, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(call) == 2
     trained, message = capsys.readouterr()
-    assert trained == "" and message.startswith("nsimplex: ") and said in message and message.count("\n") == 1
+    assert (
+        trained == ""
+        and message.startswith("nsimplex: ")
+        and said in message
+        and message.count("\n") == 1
+    )
 
 
 def test_a_file_of_something_else_is_refused(tmp_path, capsys):
