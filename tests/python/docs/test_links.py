@@ -67,6 +67,19 @@ def test_relative_links_lead_to_files_and_headings(root, pages):
     assert wrong == []
 
 
+def test_files_named_in_the_pages_exist(root, pages):
+    """Except those of CONTRIBUTING.md, whose example is an operator that is not there."""
+    named = r"`((?:src|python|tests|bench|lab|docs|tools|include|cmake|examples)/[\w./-]+)`"
+    wrong = [
+        f"{page.relative_to(root)}: {file}"
+        for page, text in pages.items()
+        if page.name != "CONTRIBUTING.md"
+        for file in re.findall(named, text)
+        if not (root / file).exists() and not any(root.glob(f"{file}*"))
+    ]
+    assert wrong == []
+
+
 def test_no_line_within_a_sentence_begins_a_quotation_or_a_list(root, pages):
     """Such as the rest of "N >= 2", broken before ">="."""
     wrong = []
