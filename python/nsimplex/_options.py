@@ -193,13 +193,9 @@ def scales(
     scale: Scale, query: Tensor, values: Sequence[Tensor], reduce: str
 ) -> tuple[float | None, float | None]:
     """(s1, s2); None stands for the operator's defaults, which are the standard scales."""
-    if isinstance(scale, str):
-        if scale == "standard":
-            return None, None
-        if scale != "unit":
-            raise ValueError(
-                f"[attention] scale: expected 'standard', 'unit', a number or a pair, got '{scale}'"
-            )
+    if scale == "standard":
+        return None, None
+    if scale == "unit":
         order = len(values)
         logit = query.size(-1) ** (-0.5 * (order + 1))
         if reduce == "product":
@@ -208,5 +204,22 @@ def scales(
     if isinstance(scale, (list, tuple)):
         if len(scale) != 2:
             raise ValueError(f"[attention] scale: expected (s1, s2), got {len(scale)} numbers")
-        return float(scale[0]), float(scale[1])
-    return float(scale), None
+        return _factor(scale[0]), _factor(scale[1])
+    return _factor(scale), None
+
+
+def _factor(value: Any) -> float:
+    """A number of the argument scale."""
+    try:
+        number = float(value) if not isinstance(value, str) else None
+    except (TypeError, ValueError):
+        number = None
+    if number is None:
+        raise ValueError(
+            "[attention] scale: expected 'standard', 'unit', a number or a pair, got "
+            f"{describe(value)}"
+        )
+    # math.isfinite() does not accept the numbers with which torch.compile traces.
+    if number - number != 0:
+        raise ValueError(f"[attention] scale: expected finite numbers, got {number}")
+    return number

@@ -118,11 +118,13 @@ BAD = [
     (dict(distinct="all"), ValueError, r"distinct: expected one of none, axes, with_query"),
     (dict(scale="big"), ValueError, r"scale: expected 'standard', 'unit', a number or a pair"),
     (dict(scale=(1, 2, 3)), ValueError, r"scale: expected \(s1, s2\), got 3 numbers"),
-    (dict(scale=float("nan")), ValueError, r"logit_scale: expected a finite number, got nan"),
+    (dict(scale=(1.0, "big")), ValueError, r"scale: expected 'standard', .*got 'big'"),
+    (dict(scale=None), ValueError, r"scale: expected 'standard', .*got None"),
+    (dict(scale=float("nan")), ValueError, r"scale: expected finite numbers, got nan"),
     (
         dict(scale=(1.0, float("inf"))),
         ValueError,
-        r"output_scale: expected a finite number, got inf",
+        r"scale: expected finite numbers, got inf",
     ),
     # determinant
     (
