@@ -20,6 +20,7 @@ from .._sequence_shards import sequence_shards
 from ..kv_cache import LayerCache
 from ..static_cache import StaticCache
 from .checks import factory, require, require_positive, require_rows, require_whole
+from .decoding import CachedTuples
 from .group_cache import GroupCache
 from .indexer import Indexer
 from .layer_options import (
@@ -32,7 +33,6 @@ from .layer_options import (
 )
 from .place_checks import require_places
 from .select import Neighbours, Select, part_of
-from .selecting import SelectedTuples
 from .tables import Places, neighbour_table
 from .weights import initialize as _initialize
 
@@ -54,7 +54,7 @@ class RMSNorm(nn.RMSNorm):
 
 
 @checked_methods
-class SimplicialAttention(SelectedTuples):
+class SimplicialAttention(CachedTuples):
     """N-simplicial attention with its projections.
 
     q = x Wq, k^(m) = c^(m) Wk^(m), v^(m) = c^(m) Wv^(m), y = concat_heads(attention(q, k, v)) Wo,
