@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "causal/matrix.h"
@@ -46,6 +47,17 @@ inline at::Tensor checked_graph(const char* argument, const at::Tensor& graph) {
   TORCH_CHECK_VALUE(checked.size(0) == checked.size(1), argument,
                     ": expected as many rows as columns, got shape ", checked.sizes());
   return checked;
+}
+
+/// A table and a graph of its columns, both checked. `at`: "[function] ".
+inline std::pair<at::Tensor, at::Tensor> checked_table_and_graph(const std::string& at,
+                                                                 const at::Tensor& table,
+                                                                 const at::Tensor& graph) {
+  std::pair both{checked_matrix((at + "table").c_str(), table),
+                 checked_graph((at + "graph").c_str(), graph)};
+  TORCH_CHECK_VALUE(both.first.size(1) == both.second.size(1), at, "graph: expected one over ",
+                    both.first.size(1), " columns, got ", both.second.size(1));
+  return both;
 }
 
 /// Of a contiguous float64 matrix; lives as long as the tensor.

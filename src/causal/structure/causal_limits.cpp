@@ -108,16 +108,6 @@ Dependence dependent_noises(const Tensor& residuals, const Tensor& edges, double
           ascending.narrow(0, 0, passed).clone(), own.numel()};
 }
 
-// A table and a graph of its columns.
-std::pair<Tensor, Tensor> columns_of(const std::string& at, const Tensor& table,
-                                     const Tensor& graph) {
-  std::pair<Tensor, Tensor> both{checked_matrix((at + "table").c_str(), table),
-                                 checked_graph((at + "graph").c_str(), graph)};
-  TORCH_CHECK_VALUE(both.first.size(1) == both.second.size(1), at, "graph: expected one over ",
-                    both.first.size(1), " columns, got ", both.second.size(1));
-  return both;
-}
-
 // A number as printf() writes it.
 std::string written(const char* format, double number) {
   char text[64];
@@ -166,7 +156,7 @@ std::vector<std::string> sentences(const CausalLimits& found,
 }  // namespace
 
 VarianceOrder variance_order(const Tensor& table, const Tensor& graph) {
-  const auto [values, known] = columns_of("[variance_order] ", table, graph);
+  const auto [values, known] = checked_table_and_graph("[variance_order] ", table, graph);
   const Tensor edges = edges_of(known);
   VarianceOrder found{.varsortability = std::numeric_limits<double>::quiet_NaN(),
                       .edges = edges.sum().item<int64_t>()};
@@ -187,7 +177,7 @@ VarianceOrder variance_order(const Tensor& table, const Tensor& graph) {
 
 CausalLimits causal_limits(const Tensor& table, const Tensor& graph,
                            const CausalLimitsOptions& options) {
-  const auto [values, known] = columns_of("[causal_limits] ", table, graph);
+  const auto [values, known] = checked_table_and_graph("[causal_limits] ", table, graph);
   const int64_t rows = values.size(0), count = values.size(1);
   const auto named = static_cast<int64_t>(options.names.size());
   TORCH_CHECK_VALUE(values.isfinite().all().item<bool>(),

@@ -60,11 +60,7 @@ EdgeCurves edge_curves(const Tensor& scores, const Tensor& truth) {
 }
 
 Sortability causal_sortability(const Tensor& table, const Tensor& graph) {
-  const Tensor values = checked_matrix("[causal_sortability] table", table);
-  const Tensor edges = checked_graph("[causal_sortability] graph", graph);
-  TORCH_CHECK_VALUE(values.size(1) == edges.size(1),
-                    "[causal_sortability] graph: expected one over ", values.size(1),
-                    " columns, got ", edges.size(1));
+  const auto [values, edges] = checked_table_and_graph("[causal_sortability] ", table, graph);
   TORCH_CHECK_VALUE(values.size(0) > 0, "[causal_sortability] table: expected rows, got none");
   const Matrix known = view_matrix(edges);
   return {sortability(column_variances(view_matrix(values)), known),
@@ -121,7 +117,7 @@ whole_table(const Tensor& table, std::vector<std::string> names, std::string_vie
   const auto named = static_cast<int64_t>(names.size());
   TORCH_CHECK_VALUE(named == 0 || named == values.size(1),
                     "[usable_table] names: expected none or ", values.size(1),
-                    ", one a column, got ", named);
+                    ", one per column, got ", named);
   return as_function("usable_table", [&] {
     const MissingValues rule = parse_name<MissingValues>("missing", missing);
     const UsableTable kept =

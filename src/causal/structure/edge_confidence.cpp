@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "causal/graph/acyclic.h"
@@ -192,6 +193,14 @@ void check_stable_frequency(double min_frequency) {
                     min_frequency);
 }
 
+std::pair<Tensor, Tensor> checked_input(const Tensor& table, const Tensor& graph) {
+  std::pair both = checked_table_and_graph("[edge_confidence] ", table, graph);
+  TORCH_CHECK_VALUE(both.first.size(0) >= 4,
+                    "[edge_confidence] table: expected at least 4 rows to sample from, got ",
+                    both.first.size(0));
+  return both;
+}
+
 }  // namespace
 
 Tensor EdgeConfidence::stable(double min_frequency) const {
@@ -211,19 +220,12 @@ EdgeConfidence edge_confidence(const Tensor& table, const CausalFitOptions& fit,
 
 EdgeConfidence edge_confidence(const Tensor& table, const Tensor& graph,
                                const CausalFitOptions& fit, const EdgeConfidenceOptions& options) {
-  const Tensor values = checked_matrix("[edge_confidence] table", table);
-  const Tensor adjacency = checked_graph("[edge_confidence] graph", graph);
-  TORCH_CHECK_VALUE(adjacency.size(0) == values.size(1),
-                    "[edge_confidence] graph: expected one over ", values.size(1), " columns, got ",
-                    adjacency.size(0));
+  const auto [values, adjacency] = checked_input(table, graph);
   TORCH_CHECK_VALUE(options.replicates >= 2 && options.replicates <= kMostReplicates,
                     "[edge_confidence] replicates: expected 2 to ", kMostReplicates, ", got ",
                     options.replicates);
   TORCH_CHECK_VALUE(options.level > 0 && options.level < 1,
                     "[edge_confidence] level: expected a number in (0, 1), got ", options.level);
-  TORCH_CHECK_VALUE(values.size(0) >= 4,
-                    "[edge_confidence] table: expected at least 4 rows to sample from, got ",
-                    values.size(0));
   const Sampler sampler(values, adjacency, fit, options.resampling);
   const Samples samples = sampler.run(0, options.replicates, options.progress);
   const Tensor ends = at::tensor({0.5 - options.level / 2, 0.5 + options.level / 2}, at::kDouble);
@@ -251,11 +253,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> edge_samples(
     at::IntArrayRef groups, const std::optional<Tensor>& targets, bool soft,
     const std::vector<std::string>& kinds, std::string_view missing, const Tensor& graph,
     std::string_view resampling, int64_t first, int64_t count) {
-  const Tensor values = checked_matrix("[edge_confidence] table", table);
-  const Tensor adjacency = checked_graph("[edge_confidence] graph", graph);
-  TORCH_CHECK_VALUE(values.size(0) >= 4 && adjacency.size(0) == values.size(1),
-                    "[edge_confidence] table: expected at least 4 rows and ", adjacency.size(0),
-                    " columns, got ", values.sizes());
+  const auto [values, adjacency] = checked_input(table, graph);
   TORCH_CHECK_VALUE(first >= 0 && first < kMostReplicates && count >= 1 && count <= kMostReplicates,
                     "[edge_confidence] samples: expected 0 to ", kMostReplicates, ", got ", count,
                     " from ", first);

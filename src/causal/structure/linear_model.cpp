@@ -134,11 +134,7 @@ namespace {
 std::tuple<Tensor, Tensor, Tensor> model_operator(const Tensor& table, const Tensor& graph,
                                                   at::IntArrayRef groups,
                                                   const std::optional<Tensor>& targets) {
-  const Tensor values = checked_matrix("[causal_linear_model] table", table);
-  const Tensor edges = checked_graph("[causal_linear_model] graph", graph);
-  TORCH_CHECK_VALUE(values.size(1) == edges.size(1),
-                    "[causal_linear_model] graph: expected one over ", values.size(1),
-                    " columns, got ", edges.size(1));
+  const auto [values, edges] = checked_table_and_graph("[causal_linear_model] ", table, graph);
   std::vector<std::vector<int64_t>> own;
   if (targets) own = parse_targets(*targets, values.size(0));
   LinearModel model = linear_model(values, edges, {groups.data(), groups.size()}, own);
