@@ -77,7 +77,7 @@ void check(const char* name, const Tensors& inputs, const SensitivityOptions& op
   require(options.starts >= 1, name, ": starts: expected one or more, got ", options.starts);
   const size_t given = options.input_rms.size();
   require(given == 0 || given == inputs.size(), name, ": input_rms: expected ", inputs.size(),
-          " numbers, one an input, or none, got ", given);
+          " numbers, one per input, or none, got ", given);
   for (const double rms : options.input_rms) analysis::check_positive(name, "input_rms", rms);
 }
 

@@ -73,7 +73,7 @@ class RowReader {
 
   [[noreturn]] void fail_count(int64_t got) const {
     source_.fail("expected " + std::to_string(count_) + " " + what_ +
-                 "s, one a row of the table, got " + std::to_string(got) +
+                 "s, one per row of the table, got " + std::to_string(got) +
                  (first_ == 1 ? " below the first line, which has names" : ""));
   }
 
@@ -113,7 +113,7 @@ RowNumbers read_row_numbers(const std::string& path, const Observations& observa
   if (source.starts_with(io::kNpyMagic) || source.starts_with(io::kZipMagic)) {
     const io::Table table = io::parse_table(source, {.allow_missing = false});
     if (table.width != 1 || table.rows != count) {
-      source.fail("expected " + std::to_string(count) + " numbers, one a row of the table, got " +
+      source.fail("expected " + std::to_string(count) + " numbers, one per row of the table, got " +
                   std::to_string(table.rows) + " x " + std::to_string(table.width));
     }
     return {at::tensor(table.values, at::kDouble), {}};

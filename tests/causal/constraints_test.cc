@@ -39,7 +39,7 @@ TEST(AllowedEdges, NamesWhatCannotBe) {
             "expected two different columns of 0 .. 2, got forbidden[1] = (1, 3)");
   EXPECT_EQ(error({.required = {{2, 2}}}),
             "expected two different columns of 0 .. 2, got required[0] = (2, 2)");
-  EXPECT_EQ(error({.tiers = {0, 1}}), "tiers: expected 3 numbers, one a column, got 2");
+  EXPECT_EQ(error({.tiers = {0, 1}}), "tiers: expected 3 numbers, one per column, got 2");
   EXPECT_EQ(error({.forbidden = {{0, 1}}, .required = {{0, 1}}}),
             "required[0] = (0, 1) is also forbidden, by name or by its tiers");
   EXPECT_EQ(error({.required = {{1, 0}}, .tiers = {0, 1, 2}}),

@@ -157,7 +157,7 @@ TEST(CausalFit, NamesWhatItCannotUse) {
   CausalFitOptions options;
   options.constraints.tiers = {0};
   EXPECT_EQ(error_of(chain_table(), options),
-            "[causal_fit] tiers: expected 3 numbers, one a column, got 1");
+            "[causal_fit] tiers: expected 3 numbers, one per column, got 1");
 }
 
 }  // namespace

@@ -212,7 +212,7 @@ TEST_F(CausalFiles, TargetsAndLabelsBelongToRows) {
     return done.err;
   };
   EXPECT_THAT(error(straight + "1\n2\n"),
-              HasSubstr("expected 40 numbers, one a row of the table, got 42"));
+              HasSubstr("expected 40 numbers, one per row of the table, got 42"));
   EXPECT_THAT(error("y\n1\n2\n"), HasSubstr("got 2"));
   EXPECT_THAT(error(",y\nr0,1\nr1,2\n"), HasSubstr("no number of row \"r2\""));
   EXPECT_THAT(error("y\nx\n" + straight.substr(straight.find('\n', 2) + 1)),

@@ -61,7 +61,7 @@ TEST_F(ObservationsTest, NamesLabelsThatCannotBe) {
   };
   EXPECT_THAT(error(",kind\nx,p\nx,q\n"), HasSubstr("l.csv: line 3: a second label of"));
   EXPECT_THAT(error(",kind\nx,p\nw,q\n"), HasSubstr("no label of row \"y\""));
-  EXPECT_THAT(error("kind\np\n"), HasSubstr("expected 2 labels, one a row of the table, got 1"));
+  EXPECT_THAT(error("kind\np\n"), HasSubstr("expected 2 labels, one per row of the table, got 1"));
   EXPECT_THAT(error("kind\np\np\n"), HasSubstr("expected two different labels, got 1"));
   EXPECT_THAT(error("a,b,c\n1,2,3\n"),
               HasSubstr("line 2: expected a label, or a name and a label"));

@@ -154,7 +154,7 @@ CachedKeys KeyValueCache::view(const Tensor& query) const {
   check_query(query, stored);
   const int64_t queries = query.size(2), position = storage_->position();
   TORCH_CHECK_VALUE(queries >= 1 && queries <= position, kAt, "query: expected 1 to ", position,
-                    " queries, one a token, got ", queries);
+                    " queries, one per token, got ", queries);
   CachedKeys cached;
   if (queries > 1) cached.window = causal_windows(storage_->window);
   for (size_t m = 0; m < storage_->keys.size(); ++m) {

@@ -95,13 +95,13 @@ void check_sets(const Call& call, TuplePattern pattern) {
   const c10::SymInt queries = call.query.sym_size(2), rows = indices.sym_size(2);
   if (pattern == TuplePattern::product) {
     TORCH_CHECK_VALUE(holds(rows.sym_eq(queries)), "[sparse_attention] indices: expected ", queries,
-                      " rows, one a query, got shape ", indices.sym_sizes());
+                      " rows, one per query, got shape ", indices.sym_sizes());
     return;
   }
   for (size_t m = 0; m < call.keys.size(); ++m) {
     const c10::SymInt length = call.keys[m].sym_size(2);
     TORCH_CHECK_VALUE(holds(rows.sym_eq(length)), "[sparse_attention] indices: expected ", length,
-                      " rows with pattern 'path', one a key of keys[", m, "], got shape ",
+                      " rows with pattern 'path', one per key of keys[", m, "], got shape ",
                       indices.sym_sizes());
   }
   TORCH_CHECK_VALUE(holds(queries.sym_le(rows)), "[sparse_attention] query: expected at most the ",

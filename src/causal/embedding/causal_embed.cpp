@@ -193,7 +193,7 @@ CausalRanking causal_ranking(const Tensor& tangents, const Tensor& adjacency) {
   const causal::SparseGraph graph = causal::to_graph("causal_ranking", adjacency);
   const causal::Points points = causal::to_points("causal_ranking", tangents);
   TORCH_CHECK_VALUE(points.count() == graph.rows(), "[causal_ranking] tangents: expected ",
-                    graph.rows(), " rows, one a node, got ", points.count());
+                    graph.rows(), " rows, one per node, got ", points.count());
   const auto ranking =
       causal::rank_ancestors(points, causal::transitive_closure(graph), causal::on_threads);
   return {ranking.mean_rank, ranking.mean_precision, ranking.pairs};
@@ -209,7 +209,7 @@ std::string causal_embedding_warning(const Tensor& tangents,
   if (!adjacency) return causal::why_blank(points);
   const causal::SparseGraph graph = causal::to_graph(kName, *adjacency);
   TORCH_CHECK_VALUE(points.rows() == graph.rows(), "[", kName, "] tangents: expected ",
-                    graph.rows(), " rows, one a node, got ", points.rows());
+                    graph.rows(), " rows, one per node, got ", points.rows());
   return causal::why_blank(points, graph);
 }
 

@@ -45,7 +45,7 @@ AllowedEdges::AllowedEdges(const EdgeConstraints& constraints, int64_t features)
   if (!tiers.empty() && static_cast<int64_t>(tiers.size()) != features) {
     throw InputError(std::string("tiers: expected ")
                          .append(std::to_string(features))
-                         .append(" numbers, one a column, got ")
+                         .append(" numbers, one per column, got ")
                          .append(std::to_string(tiers.size())));
   }
   for (int64_t cause = 0; cause < features; ++cause) {

@@ -285,7 +285,7 @@ def test_a_new_cache_says_what_it_needs(call, error, words):
         (
             lambda c, q, k: c.attend(x(2, 4, 9, 4)),
             ValueError,
-            "query: expected 1 to 3 queries, one a token, got 9",
+            "query: expected 1 to 3 queries, one per token, got 9",
         ),
         (
             lambda c, q, k: c.attend(x(2, 4, 3, 4)),

@@ -140,7 +140,7 @@ BAD = [
     (
         product(SETS[:, :, :2]),
         ValueError,
-        r"indices: expected 3 rows, one a query, got shape \[1, 1, 2, 2\]",
+        r"indices: expected 3 rows, one per query, got shape \[1, 1, 2, 2\]",
     ),
     (product(SETS.expand(1, 4, 3, 2)), ValueError, r"indices: .*divides the 2 key heads, got 4"),
     (
@@ -151,9 +151,9 @@ BAD = [
     (
         path(CHAIN[:, :, :4]),
         ValueError,
-        r"indices: expected 5 rows with pattern 'path', one a key of keys\[0\]",
+        r"indices: expected 5 rows with pattern 'path', one per key of keys\[0\]",
     ),
-    (path(keys=[SAME[0], torch.randn(2, 2, 7, 6)]), ValueError, r"one a key of keys\[1\]"),
+    (path(keys=[SAME[0], torch.randn(2, 2, 7, 6)]), ValueError, r"one per key of keys\[1\]"),
     (
         path(query=torch.randn(2, 4, 6, 6)),
         ValueError,

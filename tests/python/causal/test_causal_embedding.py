@@ -247,7 +247,7 @@ def test_every_determinant_attention_takes_the_table(order):
         ),
         (
             lambda: causal.causal_ranking(torch.zeros(3, 2), chain(1)),
-            "tangents: expected 2 rows, one a node, got 3",
+            "tangents: expected 2 rows, one per node, got 3",
         ),
         (
             lambda: causal.hyperbolic_distances(torch.full((1, 2), 400.0)),
