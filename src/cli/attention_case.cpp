@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "attention/common/attention_names.h"
+#include "cli/options.h"
 #include "kernels/common/attention_problem.h"
 #include "nn/model_names.h"
 #include "support/error.h"
@@ -107,6 +108,12 @@ at::ScalarType scalar_type(const std::string& dtype) {
       fmt::format("--dtype: unknown dtype '{}'; use float32, float64, bfloat16 or float16", dtype));
 }
 
+CLI::Option* add_dtype_flag(CLI::App& command, std::string& dtype) {
+  CLI::Option* const option = command.add_option(
+      "--dtype", dtype, "Type of numbers: float32, float64, bfloat16 or float16");
+  return offer(option, {"float32", "float64", "bfloat16", "float16"});
+}
+
 void add_attention_flags(CLI::App& command, AttentionCase& shape) {
   const auto shown = [](CLI::Option* option) { option->capture_default_str()->group("Shape"); };
   const auto hidden_default = [](CLI::Option* option) {
@@ -136,22 +143,30 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
       .add_flag("--causal,!--no-causal", shape.causal,
                 "Mask the keys after the query's own position")
       ->group("Shape");
-  shown(command.add_option("--form", shape.form, "Score: product or determinant"));
-  shown(command.add_option("--reduce", shape.reduce, "How values combine: product, sum or mean"));
-  shown(command.add_option("--normalizer", shape.normalizer,
-                           "Normaliser: softmax, softmax_sink (random sinks), sigmoid or relu"));
-  shown(command.add_option("--distinct", shape.distinct,
-                           "Leave out tuples that repeat a position: none, axes or with_query"));
+  shown(offer(command.add_option("--form", shape.form, "Score: product or determinant"),
+              names_of<Form>()));
+  shown(offer(
+      command.add_option("--reduce", shape.reduce, "How values combine: product, sum or mean"),
+      names_of<Reduce>()));
+  shown(
+      offer(command.add_option("--normalizer", shape.normalizer,
+                               "Normaliser: softmax, softmax_sink (random sinks), sigmoid or relu"),
+            names_of<Normalizer>()));
+  shown(
+      offer(command.add_option("--distinct", shape.distinct,
+                               "Leave out tuples that repeat a position: none, axes or with_query"),
+            names_of<Distinct>()));
   hidden_default(command.add_option("--documents", shape.documents, "Lengths of packed documents")
                      ->delimiter(','));
   command.add_flag("--key-masks", shape.key_masks, "Mask a third of the keys on every axis")
       ->group("Shape");
-  shown(
-      command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"));
+  shown(offer(
+      command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"),
+      names_of<MaskKind>()));
   shown(command.add_option("--dropout", shape.dropout, "Share of the tuples that is dropped"));
-  shown(command.add_option("--scale", shape.scale, "Scale preset: standard or unit"));
-  shown(command.add_option("--dtype", shape.dtype,
-                           "Type of numbers: float32, float64, bfloat16 or float16"));
+  shown(offer(command.add_option("--scale", shape.scale, "Scale preset: standard or unit"),
+              names_of<ScalePreset>()));
+  shown(add_dtype_flag(command, shape.dtype));
   shown(command.add_option("--amplitude", shape.amplitude, "Standard deviation of the inputs"));
   command
       .add_flag("--heads-inside", shape.heads_inside, "Strided inputs: [batch, row, head, channel]")

@@ -48,6 +48,9 @@ struct AttentionCase {
   bool heads_inside = false;  ///< tensors are [batch, row, head, channel] in memory
 };
 
+/// --dtype, whose value scalar_type() checks.
+CLI::Option* add_dtype_flag(CLI::App& command, std::string& dtype);
+
 /// Adds the flags of a case to a command, with the values of `shape` as defaults.
 void add_attention_flags(CLI::App& command, AttentionCase& shape);
 

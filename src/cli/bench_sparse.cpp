@@ -222,10 +222,7 @@ void add_bench_sparse(CLI::App& parent, Session& session) {
   count("--value-dim", options->value_dim, 0, "Channels of values; 0: as --dim");
   name("--form", options->form, names_of<Form>(), "Score");
   name("--reduce", options->reduce, names_of<Reduce>(), "How values combine");
-  command
-      .add_option("--dtype", options->dtype,
-                  "Type of numbers: float32, float64, bfloat16 or float16")
-      ->capture_default_str();
+  add_dtype_flag(command, options->dtype)->capture_default_str();
   command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

@@ -20,33 +20,39 @@ std::string line_of(std::string_view table, const std::string& key, const std::s
   return fmt::format("{}[\"{}\"]=\"{}\"\n", table, key, words);
 }
 
-// The script's lines about a command and those below it: what may follow its name, and the values
-// of each option that has a choice of them.
+// The script's lines about a command and those below it: what may follow its name, the values of
+// each option that has a choice of them, and the options that take no value.
 void describe(const CLI::App& command, std::string& script) {
-  std::string words, values;
+  std::string words, values, flags;
   const std::string name = full_name(command);
-  for (const CLI::App* each : command.get_subcommands([](const CLI::App*) { return true; })) {
+  const auto below = command.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* each : below) {
     if (each->get_group().empty()) continue;
     words += each->get_name() + " ";
     describe(*each, script);
   }
   if (name == "nsimplex") words += "help lab ";
   for (const CLI::Option* option : command.get_options()) {
+    std::string choices;
+    for (const std::string& choice : choices_of(*option)) choices += choice + " ";
+    if (option->get_positional()) words += choices;
     for (const std::string& long_name : option->get_lnames()) {
       words += "--" + long_name + " ";
-      std::string choices;
-      for (const std::string& choice : choices_of(*option)) choices += choice + " ";
       if (!choices.empty())
         values += line_of("_nsimplex_values", name + " --" + long_name, choices);
+      if (option->get_type_size() == 0) flags += "--" + long_name + " ";
     }
   }
+  // Every command takes the file of options that the program declares.
+  if (below.empty()) words += "--config ";
   script += line_of("_nsimplex_words", name, words) + values;
+  if (!flags.empty()) script += line_of("_nsimplex_flags", name, flags);
 }
 
 // The words before the cursor lead to a command. Where nothing fits, bash offers files. The words
 // of nsimplex-lab are asked for when they are first needed.
 constexpr std::string_view kFunction = R"bash(_nsimplex() {
-  local command=nsimplex word values previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local command=nsimplex word values flag previous=${COMP_WORDS[COMP_CWORD - 1]}
   local current=${COMP_WORDS[COMP_CWORD]}
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ "$command $word" == "nsimplex lab" && -z ${_nsimplex_words["nsimplex lab"]-} ]]; then
@@ -54,8 +60,9 @@ constexpr std::string_view kFunction = R"bash(_nsimplex() {
     fi
     if [[ -n ${_nsimplex_words["$command $word"]-} ]]; then command+=" $word"; fi
   done
+  [[ $previous != -* || " ${_nsimplex_flags["$command"]-} " == *" $previous "* ]] && flag=yes
   values=${_nsimplex_values["$command $previous"]-}
-  if [[ -z $values && ( $current == -* || $previous != -* ) ]]; then
+  if [[ -z $values && ( $current == -* || -n $flag ) ]]; then
     values=${_nsimplex_words["$command"]-}
     [[ $current == -* ]] || values=$(tr ' ' '\n' <<<"$values" | grep -v ^-)
   fi
@@ -65,7 +72,7 @@ complete -o default -F _nsimplex nsimplex
 )bash";
 
 int run_completion(const CompletionOptions& options) {
-  std::string script = "declare -gA _nsimplex_words _nsimplex_values\n";
+  std::string script = "declare -gA _nsimplex_words _nsimplex_values _nsimplex_flags\n";
   describe(*options.program, script);
   script += kFunction;
   if (options.json) {

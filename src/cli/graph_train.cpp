@@ -4,12 +4,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/python_program.h"
 #include "cli/run_folder.h"
+#include "support/error.h"
 #include "support/log.h"
 #include "train/ranks.h"
 
@@ -58,6 +60,14 @@ struct GraphPredictOptions : GraphFiles {
 // of other ranks than 0 write nothing but errors.
 int run_graph_program(const GraphFiles& given, std::string_view action, Json request) {
   const GraphFiles options = continued(given);
+  // The program's standard input has the answers to its lines.
+  const std::pair<const char*, const std::string&> files[] = {
+      {"DATA", options.data}, {"--nodes", options.nodes}, {"--graphs", options.graphs}};
+  for (const auto& [name, path] : files) {
+    if (path == "-") {
+      throw InputError(fmt::format("{}: expected a file, got -, which is standard input", name));
+    }
+  }
   request["data"] = options.data;
   request["nodes"] = options.nodes;
   request["graphs"] = options.graphs;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "attention/common/attention_names.h"
 #include "cli/options.h"
+#include "nn/model_names.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -15,6 +17,12 @@ std::vector<int64_t> default_window(int64_t order) {
   std::vector<int64_t> window(static_cast<size_t>(std::max<int64_t>(order, 1)), kShortWindow);
   window.back() = kLongWindow;
   return window;
+}
+
+// An option whose value language_model_options() checks.
+template <class Choice>
+void add_choice(CLI::App& command, const char* name, std::string& value, const char* text) {
+  offer(option_adder(command, "Model")(name, value, text)->type_name("NAME"), names_of<Choice>());
 }
 
 }  // namespace
@@ -37,26 +45,26 @@ void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window
   add("--topk", o.model.topk, "Keys per query that topk and path choose");
   add("--indexer-loss", o.model.indexer_loss,
       "Weight of the indexer's loss; with 0 the indexer light learns nothing");
-  add("--norm", o.norm, "RMS-normalise heads: none, qk or qkv")->type_name("NAME");
-  add("--mlp", o.mlp, "Activation of the MLP: swiglu or gelu")->type_name("NAME");
+  add_choice<HeadNorm>(command, "--norm", o.norm, "RMS-normalise heads: none, qk or qkv");
+  add_choice<Activation>(command, "--mlp", o.mlp, "Activation of the MLP: swiglu or gelu");
   command.add_flag("--untied", o.untied, "Do not share output weights with the embedding")
       ->group("Model");
 }
 
 void add_layer_flags(CLI::App& command, ModelFlags& o) {
   const auto add = option_adder(command, "Model");
-  add("--form", o.form,
-      "Scores of the simplicial layers: product or determinant, which needs a --dim that is a "
-      "multiple of heads x (order + 1)")
-      ->type_name("NAME");
+  add_choice<Form>(
+      command, "--form", o.form,
+      "Scores of the simplicial layers: product or determinant, which needs a --dim that is "
+      "a multiple of heads x (order + 1)");
   command
       .add_flag("--rotary", o.model.rotary,
                 "Rotary positions in the simplicial layers, with form determinant")
       ->group("Model");
-  add("--normalizer", o.normalizer,
+  add_choice<Normalizer>(
+      command, "--normalizer", o.normalizer,
       "Normaliser of the simplicial layers: softmax, softmax_sink (a learned sink per head), "
-      "sigmoid or relu")
-      ->type_name("NAME");
+      "sigmoid or relu");
   command
       .add_flag("--augment", o.model.augment,
                 "Add a key of ones to every axis but the first of the simplicial layers")
@@ -66,16 +74,17 @@ void add_layer_flags(CLI::App& command, ModelFlags& o) {
 
 void add_choice_flags(CLI::App& command, ModelFlags& o) {
   const auto add = option_adder(command, "Model");
-  add("--sparse", o.sparse,
+  add_choice<Sparsity>(
+      command, "--sparse", o.sparse,
       "Tuples of the simplicial layers: window, topk or path (of keys that an indexer chooses) or "
-      "linear (separable features of all keys)")
-      ->type_name("NAME");
-  add("--indexer", o.indexer,
-      "Scores of the indexer: reuse (from the previous layer) or light (from its own projections)")
-      ->type_name("NAME");
-  add("--indexer-scores", o.indexer_scores, "Function of the indexer's scores: relu or softmax")
-      ->type_name("NAME");
-  add("--preset", o.preset, "Scale of the simplicial layers: standard or unit")->type_name("NAME");
+      "linear (separable features of all keys)");
+  add_choice<IndexSource>(
+      command, "--indexer", o.indexer,
+      "Scores of the indexer: reuse (from the previous layer) or light (from its own projections)");
+  add_choice<IndexScores>(command, "--indexer-scores", o.indexer_scores,
+                          "Function of the indexer's scores: relu or softmax");
+  add_choice<ScalePreset>(command, "--preset", o.preset,
+                          "Scale of the simplicial layers: standard or unit");
   add_layer_flags(command, o);
 }
 

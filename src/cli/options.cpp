@@ -82,6 +82,11 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   return CLI::detail::split(type.substr(begin + 2, end - begin - 2), ',');
 }
 
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices) {
+  const auto accept = [](std::string&) { return std::string(); };
+  return option->check(CLI::Validator(accept, fmt::format("{{{}}}", fmt::join(choices, ","))));
+}
+
 std::string with_suggestion(std::string message, const std::string& word,
                             const std::vector<std::string>& candidates, size_t skipped) {
   const std::string suggestion = nearest(word, candidates);
@@ -157,8 +162,9 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
                ->capture_default_str());
   }
   if (text.acts.device) {
-    common(command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1")
-               ->capture_default_str());
+    CLI::Option* const device =
+        command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1");
+    common(offer(device, {"cpu", "cuda"})->capture_default_str());
   }
   common(
       command.add_flag("--json", options.json, "Print JSON, one object per line, and no progress"));

@@ -29,6 +29,9 @@ std::vector<std::string> option_names(const CLI::App* app);
 /// The values between which an option lets choose; empty if it takes others.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
+/// Gives an option such values where the command itself checks them, for help and completion.
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices);
+
 /// `message`, with a suggestion if one of `candidates` is close to `word`. The suggestion is shown
 /// without its first `skipped` letters.
 std::string with_suggestion(std::string message, const std::string& word,
@@ -111,7 +114,10 @@ CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& tex
   command.callback([&session, &command, options, run, files = text.files] {
     options->command_name = full_name(command);
     options->command_line = session.command_line;
-    options->json = options->json || session.json;
+    if (session.json && !options->json) {
+      options->json = true;
+      command.get_option("--json")->add_result("true");  // config.toml says it too
+    }
     options->config_toml = config_text(command);
     options->ranks = session.ranks;
     session.action = [options, run, files] {

@@ -48,6 +48,21 @@ def test_standard_input_has_its_name_in_an_error(executable):
     assert done.stderr.decode().startswith("nsimplex: cannot read standard input: ")
 
 
+def test_graph_train_reads_no_standard_input(executable, tmp_path):
+    line = [executable, *"graph train - --task graph --target y --out".split(), tmp_path / "run"]
+    done = subprocess.run(line, input=b"", capture_output=True, check=False)
+    assert done.returncode == 2
+    wanted = "nsimplex: DATA: expected a file, got -, which is standard input\n"
+    assert done.stderr.decode() == wanted
+    assert not (tmp_path / "run").exists()
+
+
+def test_json_before_the_command_is_in_the_config(executable, inputs, tmp_path):
+    line = [executable, "--json", "causal", "simulate", "--nodes", "4", "--out", str(tmp_path)]
+    subprocess.run(line, capture_output=True, check=True)
+    assert "json=true" in (tmp_path / "config.toml").read_text(encoding="utf-8")
+
+
 def complete(executable, typed):
     """What bash would offer after the words ``typed``, the last of which is begun only."""
     words = " ".join(f"'{word}'" for word in ["nsimplex", *typed])
@@ -77,6 +92,14 @@ def complete(executable, typed):
         (["lab", "match"], ["match2", "match3", "match4"]),
         (["lab", "match3", "--ste"], ["--steps"]),
         (["lm", "train", "--text", ""], []),
+        (["lm", "train", "--norm", "qk"], ["qk", "qkv"]),
+        (["lm", "train", "--indexer-scores", ""], ["relu", "softmax"]),
+        (["bench", "attention", "--dtype", "b"], ["bfloat16"]),
+        (["bench", "attention", "--mask", ""], ["none", "boolean", "additive"]),
+        (["--json", "ca"], ["causal"]),
+        (["lm", "--json", "tr"], ["train"]),
+        (["completion", ""], ["bash"]),
+        (["lm", "train", "--conf"], ["--config"]),
         (["causal", "fit", "table"], []),
     ],
     ids=" ".join,
