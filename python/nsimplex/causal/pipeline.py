@@ -28,6 +28,7 @@ from .arrays import Table, graph_matrix
 from .embedding import ball_points, causal_angles, causal_embed
 from .estimators import CausalGraph
 from .hooks import CausalEncoding, attach_encoding
+from .saved_values import as_kinds, as_plain
 
 #: The parameters passed to :func:`causal_embed`.
 _EMBEDDING = (
@@ -47,7 +48,8 @@ _EMBEDDING = (
     "dangling",
     "seed",
 )
-_PLAIN = ("names", "columns", "model")  # fitted attributes stored as JSON text in the file
+# Fitted attributes stored as JSON text in the file.
+_PLAIN = ("names", "columns", "dropped", "words", "model")
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 
@@ -275,7 +277,8 @@ class CausalPipeline(CausalGraph):
         """Writes the parameters and fitted attributes to a safetensors file, completely or not at
         all. C++ can read it, too."""
         parameters = {
-            name: getattr(self, name) for name in inspect.signature(type(self)).parameters
+            name: as_plain("CausalPipeline", name, getattr(self, name))
+            for name in inspect.signature(type(self)).parameters
         }
         text: dict[str, Any] = {"parameters": parameters}
         if hasattr(self, "n_features_in_"):
@@ -297,8 +300,13 @@ class CausalPipeline(CausalGraph):
         text, names, tensors = operators.causal_pipeline_read(operator_path(path))
         try:
             plain = json.loads(text)
-            pipeline = cls(**plain["parameters"])
-        except (ValueError, TypeError, KeyError) as error:
+            parameters = dict(plain["parameters"])
+            if "kinds" in parameters:
+                parameters["kinds"] = as_kinds(parameters["kinds"], plain.get("names", ()))
+            pipeline = cls(**parameters)
+            if "words" in plain:
+                plain["words"] = {int(column): own for column, own in plain["words"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"cannot read {os.fspath(path)}: {error}") from None
         fitted = {name: plain[name] for name in _PLAIN if name in plain} | dict(
             zip(names, tensors, strict=True)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from .._arguments import checked
 from .arrays import is_anndata
+from .saved_values import as_plain
 
 __all__ = ["encode", "fit"]
 
@@ -124,19 +125,26 @@ def fit(
         size = (adata.n_vars, adata.n_vars)
         return sparse.csr_matrix((found.data, (used[found.row], used[found.col])), shape=size)
 
+    plain = {
+        name: as_plain("fit", name, value)
+        for name, value in (pipeline.get_params() | {"use_raw": use_raw}).items()
+    }
     points = numpy.full((adata.n_vars, pipeline.dimension), numpy.nan)
     points[used] = pipeline.points().numpy()
     generality = numpy.full(adata.n_vars, numpy.nan)
     generality[used] = pipeline.generality_.numpy()
-    adata.varp[f"{key_added}_graph"] = spread(pipeline.adjacency_)
-    adata.varp[f"{key_added}_scores"] = spread(pipeline.scores_)
+    pairs = {"graph": spread(pipeline.adjacency_), "scores": spread(pipeline.scores_)}
     if getattr(pipeline, "frequencies_", None) is not None:
-        adata.varp[f"{key_added}_frequencies"] = spread(pipeline.frequencies_)
+        pairs["frequencies"] = spread(pipeline.frequencies_)
+    # The object changes from here on. Nothing of an earlier fit remains.
+    adata.varp.pop(f"{key_added}_frequencies", None)
+    for name, matrix in pairs.items():
+        adata.varp[f"{key_added}_{name}"] = matrix
     adata.varm[f"X_{key_added}"] = points
     adata.var[f"{key_added}_used"] = numpy.isin(numpy.arange(adata.n_vars), used)
     adata.var[f"{key_added}_generality"] = generality
     adata.uns[key_added] = {
-        "params": json.dumps(pipeline.get_params() | {"use_raw": use_raw}),
+        "params": json.dumps(plain),
         "model": pipeline.model_,
         "scale": pipeline.angle_scale(),
     }
