@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +24,8 @@ class CausalEncoding:
     """Rotations of queries and keys in a model, until ``remove`` is called.
 
     The model keeps its parameters and their names. ``attentions`` has the names of the layers whose
-    queries and keys turn.
+    queries and keys turn. Copies and pickles of the model turn, too, with their own weights;
+    ``remove`` does not change them.
     """
 
     def __init__(
@@ -36,8 +38,7 @@ class CausalEncoding:
         rows: Tensor | None,
         heads: int | None,
     ):
-        self._angles, self._leading, self._rows = angles, leading, rows
-        self._ids: Tensor | None = None
+        tokens = _Tokens(leading, rows)
         self._undo: list[Callable[[], None]] = []
         self.attentions: list[str] = []
         found = [(name, module, plan) for name, module in model.named_modules()
@@ -48,13 +49,16 @@ class CausalEncoding:
                 f"{', '.join('/'.join(pair) for pair in _PAIRS)}, {', '.join(_PACKED)} or "
                 f"nn.MultiheadAttention, got none in {type(model).__name__}"
             )
-        tables = {}
+        turns = {}
         for name, _, (_, count, planes) in found:
-            tables[count, planes] = _table(name, angles, count, planes)
+            turns[count, planes] = _Turn(tokens, count, _table(name, angles, count, planes))
         if gene_ids is not None:
-            self._watch(model, gene_ids)
+            handle = _module(model, gene_ids).register_forward_pre_hook(
+                tokens.read, with_kwargs=True
+            )
+            self._undo.append(handle.remove)
         for name, module, (kind, count, planes) in found:
-            self._attach(module, kind, count, tables[count, planes])
+            self._attach(module, kind, turns[count, planes])
             self.attentions.append(name)
         for module in model.modules():  # whose fast path computes attention by itself
             if isinstance(module, nn.TransformerEncoder):
@@ -78,53 +82,48 @@ class CausalEncoding:
         setattr(module, name, value)
         self._undo.append(lambda: setattr(module, name, before))
 
-    def _watch(self, model: nn.Module, gene_ids: str | nn.Module) -> None:
-        """Remembers the ids of the genes that a module reads."""
-        if isinstance(gene_ids, str):
-            modules = dict(model.named_modules())
-            if gene_ids not in modules:
-                raise ValueError(
-                    f"[encode] gene_ids: expected the name of a module, got {describe(gene_ids)}"
-                )
-            gene_ids = modules[gene_ids]
-
-        def read(_: nn.Module, inputs: tuple, named: dict) -> None:
-            ids = next(iter([*inputs, *named.values()]), None)
-            if not isinstance(ids, Tensor) or ids.is_floating_point():
-                raise TypeError(f"[encode] gene_ids: expected ids of genes, got {describe(ids)}")
-            self._ids = ids
-
-        handle = gene_ids.register_forward_pre_hook(read, with_kwargs=True)
-        self._undo.append(handle.remove)
-
-    def _attach(self, module: Any, kind: str, heads: int, table: Tensor) -> None:
+    def _attach(self, module: Any, kind: str, turn: _Turn) -> None:
+        """Only objects that can be copied and pickled enter the module: no function inside of
+        another one. A copy of the partial call has the copy of the module."""
         if kind == "torch":
-            module.forward = lambda *args, **more: _attend(  # type: ignore[method-assign]
-                module, lambda x: self._turn(x, heads, table), *args, **more
-            )
+            module.forward = functools.partial(_attend, module, turn)
             self._undo.append(lambda: module.__dict__.pop("forward", None))
             return
+        hook = turn.all_of_three if "/" not in kind else turn.output
         for name in kind.split("/"):
-            packed = "/" not in kind
+            self._undo.append(getattr(module, name).register_forward_hook(hook).remove)
 
-            def turn(_: nn.Module, __: Any, out: Tensor, packed: bool = packed) -> Tensor:
-                if not packed:
-                    return self._turn(out, heads, table)
-                q, k, v = out.chunk(3, dim=-1)
-                return torch.cat([self._turn(q, heads, table), self._turn(k, heads, table), v], -1)
 
-            handle = getattr(module, name).register_forward_hook(turn)
-            self._undo.append(handle.remove)
+def _module(model: nn.Module, gene_ids: str | nn.Module) -> nn.Module:
+    if not isinstance(gene_ids, str):
+        return gene_ids
+    modules = dict(model.named_modules())
+    if gene_ids not in modules:
+        raise ValueError(
+            f"[encode] gene_ids: expected the name of a module, got {describe(gene_ids)}"
+        )
+    return modules[gene_ids]
 
-    def _turn(self, x: Tensor, heads: int, table: Tensor) -> Tensor:
-        """Queries or keys [B, T, heads * D] turned by the angles of their tokens."""
-        if x.dim() != 3:
-            raise ValueError(f"[encode] model: expected activations [B, T, D], got {describe(x)}")
-        batch, tokens = x.shape[:2]
-        angles = self._of_tokens(table.to(x), batch, tokens)
-        return rotary(x.unflatten(-1, (heads, -1)), angles=angles, layout="bthd").flatten(2)
 
-    def _of_tokens(self, table: Tensor, batch: int, tokens: int) -> Tensor:
+class _Tokens:
+    """Which column each token is: in order, or by the ids that a module of the model reads."""
+
+    def __init__(self, leading: int, rows: Tensor | None):
+        self._leading, self._rows = leading, rows
+        self._ids: Tensor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_ids": None}  # a copy reads ids of its own
+
+    def read(self, _: nn.Module, inputs: tuple, named: dict) -> None:
+        """Remembers the ids of the genes; a hook of the module that reads them."""
+        ids = next(iter([*inputs, *named.values()]), None)
+        if not isinstance(ids, Tensor) or ids.is_floating_point():
+            raise TypeError(f"[encode] gene_ids: expected ids of genes, got {describe(ids)}")
+        self._ids = ids
+
+    def angles(self, table: Tensor, batch: int, tokens: int) -> Tensor:
+        """The rows of the table that belong to the tokens."""
         if self._rows is not None:
             ids = self._ids
             if ids is None or tuple(ids.shape) != (batch, tokens):
@@ -143,6 +142,29 @@ class CausalEncoding:
             )
         after = tokens - self._leading - len(table) + 1
         return F.pad(table[:-1], (0, 0, 0, 0, self._leading, after))
+
+
+class _Turn:
+    """Turns queries and keys by the angles of their tokens."""
+
+    def __init__(self, tokens: _Tokens, heads: int, table: Tensor):
+        self._tokens, self._heads, self._table = tokens, heads, table
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Queries or keys [B, T, heads * D], turned."""
+        if x.dim() != 3:
+            raise ValueError(f"[encode] model: expected activations [B, T, D], got {describe(x)}")
+        angles = self._tokens.angles(self._table.to(x), *x.shape[:2])
+        return rotary(x.unflatten(-1, (self._heads, -1)), angles=angles, layout="bthd").flatten(2)
+
+    def output(self, _: nn.Module, __: Any, out: Tensor) -> Tensor:
+        """A hook of a projection to queries or to keys."""
+        return self(out)
+
+    def all_of_three(self, _: nn.Module, __: Any, out: Tensor) -> Tensor:
+        """A hook of one projection to queries, keys and values."""
+        q, k, v = out.chunk(3, dim=-1)
+        return torch.cat([self(q), self(k), v], -1)
 
 
 def attach_encoding(

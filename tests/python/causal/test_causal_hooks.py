@@ -1,6 +1,7 @@
 """Causal encodings in models of other authors."""
 
 import copy
+import pickle
 import sys
 from pathlib import Path
 
@@ -18,6 +19,15 @@ from feature_models import ScBert, ScGpt, SelfAttention, tiny
 
 NAMES = [f"g{i}" for i in range(6)]
 VOCABULARY = {name: 2 * at + 1 for at, name in enumerate(NAMES)} | {"<pad>": 0, "other": 20}
+
+
+class Packed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.num_heads, self.Wqkv = 2, nn.Linear(16, 48)
+
+    def forward(self, x):
+        return self.Wqkv(x)
 
 
 @pytest.fixture(scope="module")
@@ -136,14 +146,6 @@ def test_scbert_turns_its_columns_in_order(pipelines):
 
 
 def test_one_projection_to_queries_keys_and_values(pipelines):
-    class Packed(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.num_heads, self.Wqkv = 2, nn.Linear(16, 48)
-
-        def forward(self, x):
-            return self.Wqkv(x)
-
     model, x = tiny(Packed), torch.randn(2, 6, 16)
     q, k, v = model(x).chunk(3, -1)
     angles = pipelines[8].encode(2).float()
@@ -263,3 +265,43 @@ def test_other_ids_than_tokens_are_refused(pipelines):
         model.transformer_encoder(x)
     with pytest.raises(ValueError, match="expected self-attention of batches"):
         model.transformer_encoder.layers[0].self_attn(x, x + 1, x)
+
+
+COPIES = [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+
+
+@pytest.mark.parametrize("duplicate", COPIES, ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize("kind", ["torch", "pair", "packed"])
+def test_copies_of_a_model_turn_with_their_own_weights(pipelines, kind, duplicate):
+    ids, values = cells()
+    if kind == "torch":
+        model, inputs = tiny(ScGpt, count=21).eval(), (ids, values)
+        options = dict(gene_ids="encoder", vocabulary=VOCABULARY)
+    elif kind == "pair":
+        model, inputs, options = tiny(ScBert).eval(), (torch.randint(0, 6, (2, 7)),), {}
+    else:
+        model, inputs, options = tiny(Packed), (torch.randn(2, 6, 16),), {}
+    plain, handle = result(model, inputs), pipelines[8].encode(model, **options)
+    turned, copied = result(model, inputs), duplicate(model)
+    assert torch.equal(result(copied, inputs), turned)
+    assert result(model, [each[:1] for each in inputs]).shape[0] == 1  # shares no ids
+    assert torch.equal(result(copied, inputs), turned)
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            parameter.mul_(0.5)
+    assert (result(copied, inputs) - turned).abs().max() > 1e-3
+    assert torch.equal(result(model, inputs), turned)
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            parameter.mul_(2)
+        for parameter in model.parameters():
+            parameter.zero_()
+    assert torch.equal(result(copied, inputs), turned) and not torch.equal(turned, plain)
+    handle.remove()
+    assert torch.equal(result(copied, inputs), turned)
+
+
+def result(model, inputs):
+    with torch.no_grad():
+        found = model(*inputs)
+    return found[0] if isinstance(found, tuple) else found
