@@ -25,6 +25,7 @@ from .limits import (
 )
 from .linear_model import log_likelihood, regress
 from .rows import row_groups, row_targets, taken_column
+from .scale import means_and_deviations
 from .structure import causal_fit, column_kinds, fit_options
 from .table_reading import TableReading
 
@@ -288,10 +289,7 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         required: Iterable[tuple[int | str, int | str]],
         tiers: Sequence[int],
     ) -> None:
-        self.mean_ = kept.values.nanmean(dim=0)
-        self.deviation_ = kept.values.std(dim=0, correction=0)
-        if self.deviation_.isnan().any():
-            self.deviation_ = (kept.values - self.mean_).square().nanmean(dim=0).sqrt()
+        self.mean_, self.deviation_ = means_and_deviations(kept.values)
         kinds = self._kinds(kept)
         options: dict[str, Any] = dict(
             estimator=self.estimator,

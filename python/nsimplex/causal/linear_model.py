@@ -9,15 +9,20 @@ from typing import NamedTuple
 from torch import Tensor
 
 from .._library import operators
+from .scale import large_exponents, times_power
 from .structure import target_pairs
 
 
 class LinearModel(NamedTuple):
-    """x_j = intercept_j + sum_i x_i coefficients_ij + noise of variance_j, by least squares."""
+    """x_j = intercept_j + sum_i x_i coefficients_ij + noise of variance_j, by least squares.
+
+    With ``exponents``, x_j is a column divided by 2^exponents_j. Columns have one if their squares
+    would leave the range of float64."""
 
     coefficients: Tensor  #: float64 [M, M]; 0 where the graph has no edge
     intercepts: Tensor  #: float64 [M]
     variances: Tensor  #: float64 [M], the mean of squared residuals
+    exponents: Tensor | None = None  #: float64 [M]; None: 0
 
 
 def regress(
@@ -31,12 +36,20 @@ def regress(
 
     Slopes come from values within groups; variances are those about one intercept. With missing
     values (nan), the rows of a regression are those that have all of its columns."""
-    found = operators.causal_linear_model(values, adjacency, list(groups), target_pairs(targets))
-    return LinearModel(*found)
+    exponents = large_exponents(values)
+    scaled = bool(exponents.any())
+    if scaled:
+        values = times_power(values, -exponents)
+    coefficients, intercepts, variances = operators.causal_linear_model(
+        values, adjacency, list(groups), target_pairs(targets)
+    )
+    return LinearModel(coefficients, intercepts, variances, exponents if scaled else None)
 
 
 def residuals(values: Tensor, model: LinearModel) -> Tensor:
-    """The noise [n, M] of every row."""
+    """The noise [n, M] of every row, in the units of the model."""
+    if model.exponents is not None:
+        values = times_power(values, -model.exponents)
     return values - values @ model.coefficients - model.intercepts
 
 
@@ -44,4 +57,6 @@ def log_likelihood(values: Tensor, model: LinearModel) -> Tensor:
     """The Gaussian log-likelihood of every row [n]."""
     noise = residuals(values, model)
     constant = (2 * math.pi * model.variances).log().sum()
+    if model.exponents is not None:
+        constant = constant + 2 * math.log(2) * model.exponents.sum()
     return -0.5 * ((noise.square() / model.variances).sum(dim=1) + constant)
