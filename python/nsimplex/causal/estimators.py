@@ -16,13 +16,9 @@ from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
 from .graph_exports import to_igraph, to_networkx
+from .graph_limits import GraphLimits
 from .graphs import UsableTable
-from .limits import (
-    CausalLimits,
-    VarianceOrderWarning,
-    causal_limits,
-    variance_evidence,
-)
+from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidence
 from .linear_model import log_likelihood, regress
 from .rows import row_groups, row_targets, taken_column
 from .scale import means_and_deviations
@@ -46,7 +42,7 @@ class GraphEdge(NamedTuple):
 
 
 @checked_methods
-class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
+class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
     """Learns the causal graph of the columns of a table.
 
         graph = CausalGraph().fit(table)   # a data frame, AnnData, an array, a tensor, a file
@@ -173,25 +169,18 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """The Gaussian log-likelihood of another table under the linear model of the graph: each
         column is regressed on its causes. Mean over the rows without missing values, so that a
-        search over parameters can compare graphs on rows that did not make them."""
+        search over parameters can compare graphs on rows that did not make them.
+
+        A model that was fitted with groups has the slopes within groups and one intercept for all
+        rows, because new rows may be of other groups. Differences between groups then count as
+        noise, so the score is lower than that of a fit without groups if groups differ much.
+        Compare scores of fits that all have groups, or of fits that all have none."""
         self._fitted("linear_")
         values = self._chosen(X)
         values = values[~values.isnan().any(dim=1)]
         if len(values) == 0:
             raise ValueError(f"[{type(self).__name__}] X: expected a row without missing values")
         return float(log_likelihood(values, self.linear_).mean())
-
-    def limits(self, X: Any, level: float = 0.05) -> CausalLimits:
-        """What the table X, usually that of the fit, cannot tell about the graph; see
-        :func:`causal_limits`. Rows with missing values are left out."""
-        adjacency = self._fitted("adjacency_")
-        values = self._chosen(X)
-        return causal_limits(
-            values[~values.isnan().any(dim=1)],
-            adjacency,
-            names=list(self.get_feature_names_out()),
-            level=level,
-        )
 
     def edges(self) -> list[GraphEdge]:
         """The edges with the names of their columns, the surest or else the highest score first.
@@ -257,6 +246,11 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         label = type(self).__name__
         self._check_options(X)
         check_samples(label, self.confidence, self.resampling, self.min_frequency, self.n_jobs)
+        self._rows_of_fit = {
+            name: given if isinstance(given, str) else None
+            for name, given in (("groups", groups), ("targets", targets))
+            if given is not None
+        }
         X, groups = taken_column(label, "groups", X, groups)
         X, targets = taken_column(label, "targets", X, targets)
         if groups is None and targets is None:
@@ -327,9 +321,11 @@ class CausalGraph(TableReading, TransformerMixin, BaseEstimator):
         self.linear_ = regress(scaled, self.adjacency_, **rows)
         if len(self.adjacency_) > _MOST_COMPARED:
             return
-        if kinds or (whole := scaled[~scaled.isnan().any(dim=1)]).size(0) < 3:
+        if kinds:
             return
-        if evidence := variance_evidence(whole, self.adjacency_):
+        if self.standardise and rows["groups"]:
+            scaled = scaled_within_groups(scaled, rows["groups"])
+        if evidence := variance_evidence(scaled, self.adjacency_, **rows):
             warnings.warn(f"[{type(self).__name__}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
     def _word_columns(self) -> list[int | str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from .._arguments import checked
 from .._hints import Numbers
 from .._library import operators
 from .arrays import column_names, graph_matrix, read_columns
+from .rows import row_groups, row_targets
+from .scale import large_exponent, times_power
 
 
 class VarianceOrderWarning(UserWarning):
@@ -37,7 +42,13 @@ class CausalLimits(NamedTuple):
 
 @checked
 def causal_limits(
-    table: Numbers, graph: Numbers, *, names: list[str] | None = None, level: float = 0.05
+    table: Numbers,
+    graph: Numbers,
+    *,
+    names: list[str] | None = None,
+    level: float = 0.05,
+    groups: Sequence[Any] | Numbers | None = None,
+    targets: Sequence[Any] | Numbers | None = None,
 ) -> CausalLimits:
     """Says what a table [n, M] cannot tell about an acyclic graph [M, M] of its columns.
 
@@ -58,9 +69,20 @@ def causal_limits(
         graph: [M, M], entries other than 0 are edges i -> j.
         names: of the columns; None: those of the table, if it has some.
         level: of the tests.
+        groups: the group or batch of each row, as in :func:`causal_fit`. Differences between groups
+            take no part: each row is replaced by its deviation from the mean of the earlier rows of
+            its group, times sqrt(k / (k + 1)) for k earlier rows, and the first row of a group is
+            left out. That leaves n - G rows of n in G groups, the degrees of freedom within
+            groups; independent noises stay uncorrelated and keep their variances. BIC is that of
+            these rows.
+        targets: the columns that were intervened on in each row, as in :func:`causal_fit`. Such
+            rows are left out.
+
+    Effects are linear here, so that there are no kinds of columns.
 
     Raises:
-        ValueError, TypeError: the message names the argument. A graph with a cycle is refused.
+        ValueError, TypeError: the message names the argument. A graph with a cycle is refused, and
+            so is a table of which fewer than four rows are left.
 
     O(n M^2 + M^3), and O(M^4) at worst for the CPDAG.
 
@@ -70,8 +92,20 @@ def causal_limits(
     values, own_names, _ = read_columns("causal_limits", "table", table)
     adjacency = graph_matrix("causal_limits", "graph", graph, own_names, "table").values
     shown = list(names) if names is not None else column_names(table)
+    exponent = 0.0
+    if values.dim() == 2:
+        known = row_groups("causal_limits", groups, len(values))
+        own = row_targets("causal_limits", targets, len(values), values.size(1), own_names)
+        # Squares must stay within the range of numbers. BIC alone depends on the scale.
+        exponent = large_exponent(values)
+        values = times_power(values, -exponent)
+        if known or own:
+            values = _enough(comparable_rows(values, known, own), known, own)
     found = operators.causal_limits(values, adjacency, shown, level)
     bic, cpdag, reversible, varsortability, (shared, edges, tests), pairs, p_values, said = found
+    if exponent:
+        bic += 2 * values.numel() * exponent * math.log(2)
+        said = [f"{said[0].rpartition(' ')[0]} {bic:.1f}", *said[1:]]
     return CausalLimits(
         bic,
         cpdag,
@@ -85,6 +119,57 @@ def causal_limits(
     )
 
 
-def variance_evidence(values: Tensor, edges: Tensor) -> str:
-    """A sentence if variances alone order the columns of a graph; else nothing."""
-    return operators.causal_variance_order(values, edges.double())[3]
+def _enough(left: Tensor, groups: list[int], targets: list[list[int]]) -> Tensor:
+    """Refuses fewer rows than the tests need."""
+    if len(left) < 4:
+        rows = [] if not groups else ["within groups"]
+        rows += [] if not targets else ["without interventions"]
+        raise ValueError(
+            f"[causal_limits] table: expected at least 4 rows {' and '.join(rows)}, got {len(left)}"
+        )
+    return left
+
+
+def comparable_rows(
+    values: Tensor, groups: Sequence[int], targets: Sequence[Sequence[int]]
+) -> Tensor:
+    """The rows of a table [n, M] without missing values and interventions, as deviations within
+    groups if there are some; see :func:`causal_limits`."""
+    whole = ~values.isnan().any(dim=1)
+    rows = [row for row in whole.nonzero().flatten().tolist() if not targets or not targets[row]]
+    if not groups:
+        return values[rows]
+    members: dict[int, list[int]] = {}
+    for row in rows:
+        members.setdefault(groups[row], []).append(row)
+    return torch.cat([values[:0], *(_deviations(values[own]) for own in members.values())])
+
+
+def scaled_within_groups(values: Tensor, groups: Sequence[int]) -> Tensor:
+    """The table with columns divided by their standard deviations within groups, as a fit with
+    groups and ``standardise`` does."""
+    deviation = comparable_rows(values, groups, []).square().mean(dim=0).sqrt()
+    return values / torch.where(deviation > 0, deviation, 1.0)
+
+
+def _deviations(rows: Tensor) -> Tensor:
+    """Each row but the first less the mean of those before it, in the variance of a row."""
+    earlier = torch.arange(1, len(rows), dtype=torch.float64)[:, None]
+    rows = rows - rows.mean(dim=0)
+    means = rows[:-1].cumsum(dim=0) / earlier
+    return (rows[1:] - means) * (earlier / (earlier + 1)).sqrt()
+
+
+def variance_evidence(
+    values: Tensor,
+    edges: Tensor,
+    groups: Sequence[int] = (),
+    targets: Sequence[Sequence[int]] = (),
+) -> str:
+    """A sentence if variances alone order the columns of a graph; else nothing. The rows are those
+    of :func:`comparable_rows`, if they are at least three and no column is constant there."""
+    scaled = times_power(values, -large_exponent(values))
+    rows = comparable_rows(scaled, groups, targets)
+    if len(rows) < 3 or (rows == rows[:1]).all(dim=0).any():
+        return ""
+    return operators.causal_variance_order(rows, edges.double())[3]

@@ -167,3 +167,103 @@ def test_wide_tables_are_not_compared(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error", VarianceOrderWarning)
         assert CausalGraph().fit(made.table).score(made.table) < 0
+
+
+def batches(seed, size=20):
+    """A table of a graph with an offset per batch and column, and the batches."""
+    made = causal.simulate(nodes=6, degree=1, observations=200, noise="exponential", seed=seed)
+    batch = torch.arange(200) // size
+    offsets = 6 * torch.randn(200 // size, 6, generator=torch.Generator().manual_seed(seed))
+    return made.table + offsets.double()[batch], made.weights, batch.tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_differences_between_groups_are_no_common_cause(seed):
+    table, weights, batch = batches(seed)
+    assert causal.causal_limits(table, weights).dependent
+    assert not causal.causal_limits(table, weights, groups=batch).dependent
+
+
+def test_groups_pay_for_their_degrees_of_freedom():
+    """Groups of two have one deviation each, and BIC is that of these rows."""
+    table, weights, batch = batches(0, size=2)
+    own = (table[1::2] - table[::2]) / math.sqrt(2)
+    found = causal.causal_limits(table, weights, groups=batch)
+    assert found.bic == pytest.approx(causal.causal_limits(own, weights).bic)
+    found = causal.causal_limits(table, weights, groups=[0] * 3 + [1] * 197)
+    assert found.bic == pytest.approx(causal.causal_limits(table[3:], weights).bic, rel=0.05)
+
+
+def test_rows_with_interventions_are_left_out():
+    table, weights, batch = batches(1)
+    table, targets = table.clone(), [2] * 50 + [-1] * 150
+    table[:50, 2] = 100.0
+    found = causal.causal_limits(table, weights, groups=batch, targets=targets)
+    rest = causal.causal_limits(table[50:], weights, groups=batch[50:])
+    assert found.bic == rest.bic and found.dependent == rest.dependent
+
+
+@pytest.mark.parametrize("kind", [CausalGraph, lambda **given: CausalPipeline(steps=2, **given)])
+def test_estimators_know_the_groups_of_rows(kind):
+    pandas = pytest.importorskip("pandas")
+    table, _, batch = batches(2)
+    frame = pandas.DataFrame(table.numpy(), columns=list("abcdef"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VarianceOrderWarning)
+        graph = kind(standardise=True).fit(frame, groups=batch)
+    with pytest.raises(ValueError, match=r"groups: expected those of the rows of X, as the fit"):
+        graph.limits(frame)
+    found = graph.limits(frame, groups=batch)
+    assert not found.dependent and not any("Variances alone" in said for said in found.report())
+    frame["batch"] = batch
+    again = kind(standardise=True).fit(frame, groups="batch").limits(frame)
+    assert again.bic == found.bic and again.report() == found.report()
+
+
+def test_rows_that_are_too_few_within_groups_are_refused():
+    table, weights, _ = batches(0)
+    expected = r"^\[causal_limits\] table: expected at least 4 rows within groups, got 0$"
+    with pytest.raises(ValueError, match=expected):
+        causal.causal_limits(table, weights, groups=list(range(200)))
+    expected = r"expected at least 4 rows within groups and without interventions, got 2$"
+    with pytest.raises(ValueError, match=expected):
+        causal.causal_limits(table, weights, groups=[0] * 200, targets=[1] * 197 + [-1] * 3)
+
+
+def test_columns_of_other_kinds_have_no_limits():
+    table, _, _ = batches(0)
+    table[:, 1] = table[:, 1].gt(0).double()
+    graph = CausalGraph(kinds={1: "binary"}).fit(table)
+    with pytest.raises(ValueError, match=r"limits: expected continuous columns, got column 1 of"):
+        graph.limits(table)
+    CausalGraph(kinds={0: "continuous"}).fit(table).limits(table)
+
+
+@pytest.mark.parametrize("exponent", [-990, -400, 400, 990])
+@pytest.mark.parametrize("standardise", [False, True])
+def test_units_far_from_one_change_nothing_but_units(exponent, standardise):
+    table, _, _ = batches(3)
+    scale = 2.0 ** (exponent // 2) * 2.0 ** (exponent - exponent // 2)
+    graph, large = (
+        CausalGraph(standardise=standardise, confidence=4).fit(each)
+        for each in (table, table * scale)
+    )
+    shift = 0.0 if standardise else exponent * math.log(2)
+    assert len(graph.edges()) > 0 and math.isfinite(graph.edges()[0].low)
+    for one, other in zip(graph.edges(), large.edges(), strict=True):
+        assert one[:2] == other[:2] and one[2:] == pytest.approx(other[2:])
+    assert large.score(table * scale) == pytest.approx(graph.score(table) - 6 * shift)
+    limits, known = large.limits(table * scale), graph.limits(table)
+    assert limits.bic == pytest.approx(known.bic + 2 * table.numel() * shift)
+    assert limits.report()[0].endswith(f": {limits.bic:.1f}")
+    assert limits.report()[1:] == known.report()[1:]
+
+
+def test_one_column_of_large_units_is_standardised():
+    table, _, _ = batches(3)
+    large = table.clone()
+    large[:, 2] *= 2.0**530
+    graph, other = (CausalGraph(standardise=True, confidence=4).fit(t) for t in (table, large))
+    assert other.adjacency_.equal(graph.adjacency_)
+    assert other.score(large) == graph.score(table)
+    assert other.edges() == graph.edges() and math.isfinite(graph.edges()[0].low)

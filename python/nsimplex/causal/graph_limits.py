@@ -1,0 +1,82 @@
+"""What a table cannot tell about the graph of an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .._arguments import checked_methods
+from .._printable import printable
+from .limits import CausalLimits, causal_limits, scaled_within_groups
+from .rows import row_groups, row_targets, taken_column
+from .table_reading import TableReading
+
+__all__ = ["GraphLimits"]
+
+
+@checked_methods
+class GraphLimits(TableReading):
+    """The method ``limits`` of an estimator that was fitted to a table."""
+
+    #: groups and targets, if the fit had them: the name of their column, or None without a name
+    _rows_of_fit: dict[str, str | None]
+
+    def limits(
+        self, X: Any, level: float = 0.05, *, groups: Any = None, targets: Any = None
+    ) -> CausalLimits:
+        """What the table X, usually that of the fit, cannot tell about the graph; see
+        :func:`causal_limits`. Rows with missing values are left out, and so are rows with
+        interventions. All columns must be continuous.
+
+        Args:
+            level: as in :func:`causal_limits`.
+            groups, targets: of the rows of X, as in :meth:`CausalGraph.fit`. If the fit had them,
+                they are needed here, too; a name of a column that ``fit`` got counts again.
+
+        Raises:
+            ValueError, TypeError: the message names the argument.
+        """
+        adjacency, label = self._fitted("adjacency_"), type(self).__name__
+        self._check_continuous()
+        rows = dict(groups=groups, targets=targets)
+        for name, of_fit in getattr(self, "_rows_of_fit", {}).items():
+            if rows[name] is None and of_fit is None:
+                raise ValueError(
+                    f"[{label}] {name}: expected those of the rows of X, as the fit had, got None"
+                )
+            rows[name] = of_fit if rows[name] is None else rows[name]
+        for name in rows:
+            X, rows[name] = taken_column(label, name, X, rows[name])
+        values, names = self._chosen(X), [str(name) for name in self.get_feature_names_out()]
+        known = row_groups(label, rows["groups"], len(values))
+        if known and self.standardise:
+            values = scaled_within_groups(values, known)
+        dropped = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        own = row_targets(label, rows["targets"], len(values), len(names), names, dropped)
+        used = (~values.isnan().any(dim=1)).nonzero().flatten().tolist()
+        return causal_limits(
+            values[used],
+            adjacency,
+            names=names,
+            level=level,
+            groups=[known[row] for row in used] if known else None,
+            targets=[own[row] for row in used] if own else None,
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the columns that ``transform`` returns."""
+        raise NotImplementedError
+
+    def _pairs_of_kinds(self) -> Iterable[tuple[int | str, str]]:
+        """Columns and their kinds, as the user gave them."""
+        return ()
+
+    def _check_continuous(self) -> None:
+        """Refuses columns of other kinds, whose effects are not those of a linear model."""
+        names, columns = getattr(self, "names_", []), getattr(self, "columns_", [])
+        for column, kind in self._pairs_of_kinds():
+            if kind != "continuous" and (column in names or column in columns):
+                raise ValueError(
+                    f"[{type(self).__name__}] limits: expected continuous columns, got column "
+                    f"{printable(str(column))[:60]} of kind {kind}"
+                )
