@@ -108,9 +108,15 @@ void add_certainty_options(CLI::App& command, FitOptions& options) {
 
 void check_certainty(const FitOptions& o) {
   if (o.confidence == 1) throw InputError("--confidence: expected 0 or at least 2, got 1");
-  if (o.limits && o.table.missing == name_of(MissingValues::likelihood)) {
-    throw InputError("--limits: expected a table without gaps, got --missing likelihood");
-  }
+  const auto refuse = [&](bool given, const std::string& expected, const std::string& got) {
+    if (o.limits && given) throw InputError("--limits: expected " + expected + ", got " + got);
+  };
+  const CausalRowFlags& rows = o.table.rows;
+  refuse(o.table.missing == name_of(MissingValues::likelihood), "a table without gaps",
+         "--missing likelihood");
+  refuse(!rows.groups.empty(), "rows of one group", "--groups");
+  refuse(!rows.targets.empty(), "rows without interventions", "--targets");
+  refuse(!rows.kinds.empty(), "continuous columns", "--kind");
 }
 
 namespace {

@@ -108,6 +108,9 @@ def test_kinds_groups_and_words_reach_the_samples(executable, subprocess_env, fi
         (["--confidence", "100001"], "--confidence"),
         (["--resampling", "thirds"], "--resampling"),
         (["--limits", "--missing", "likelihood"], "--limits: expected a table without gaps"),
+        (["--limits", "--groups", "a"], "--limits: expected rows of one group, got --groups"),
+        (["--limits", "--targets", "a"], "--limits: expected rows without interventions, got"),
+        (["--limits", "--kind", "a=count"], "--limits: expected continuous columns, got --kind"),
     ],
 )
 def test_wrong_options_are_one_line(executable, subprocess_env, file, tmp_path, words, said):
