@@ -234,7 +234,7 @@ def _speed(run: Run) -> str:
             "of sgemm",
             "workspace",
         ]
-        parts.append(table(header, rows, strong=5))
+        parts.append(table(header, rows))
     if run.compare:
         rows = [
             [
@@ -250,7 +250,8 @@ def _speed(run: Run) -> str:
         ]
         header = ["", "peer in PyTorch", "nsimplex", "peer", "speed-up", "peak memory", "peer's"]
         parts.append("<h3>Beside plain PyTorch, in one process, taking turns</h3>")
-        parts.append(table(header, rows, strong=4))
+        faster = [at for at, row in enumerate(run.compare) if row["speedup"] > 1]
+        parts.append(table(header, rows, strong=4, good=faster))
     return section(
         "Speed",
         '<p class="muted">Medians of runs that take turns, so that a busy machine slows both '

@@ -117,7 +117,7 @@ def _sensitivity(run: Folder) -> list[str]:
         "from normal inputs",
         "at normal inputs",
     ]
-    return [table(header, body, strong=5)]
+    return [table(header, body)]
 
 
 #: By kind of the lines that are not statements alone: the title, and what is shown of them.
@@ -375,9 +375,7 @@ def _complexity(rows: list[Row], name: str) -> str:
         "all.</p>",
         complexity_figure(sizes, name),
         "<h3>Exponents</h3>" if exponents else "",
-        table(["seconds grow by", "exponent", "R²", "paper"], exponents, strong=1)
-        if exponents
-        else "",
+        table(["seconds grow by", "exponent", "R²", "paper"], exponents) if exponents else "",
         "<h3>Seconds</h3>",
         table(["rows", "columns", *_TIMES.values(), "batches timed"], times),
     )

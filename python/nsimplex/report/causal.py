@@ -92,11 +92,14 @@ def _remark(row: Row) -> str:
 
 def _fit(row: Row, name: str) -> str:
     known = number(row, "shd") is not None
-    rows = [[f"{row.get('estimator')} ({row.get('model')})", *_cells(row)]]
+    answers = [(f"{row.get('estimator')} ({row.get('model')})", row)]
     for key, title in (("at_0.3", "cut at 0.3"), ("at_best", "cut at the best threshold")):
         if isinstance(row.get(key), dict):
-            rows.append([title, *_cells(row[key])])
-    rows += [[_TITLES.get(n, n), *_cells(each)] for n, each in _baselines(row).items()]
+            answers.append((title, row[key]))
+    answers += [(_TITLES.get(n, n), each) for n, each in _baselines(row).items()]
+    distances = [number(each, "shd") for _, each in answers]
+    least = min((distance for distance in distances if distance is not None), default=None)
+    best = [at for at, distance in enumerate(distances) if distance == least]
     header = [
         "graph",
         "edges",
@@ -108,7 +111,7 @@ def _fit(row: Row, name: str) -> str:
         f'<p class="muted">{whole(row, "observations")} observations of {whole(row, "features")} '
         f"columns; the fit took {seconds}.</p>",
         answers_figure(row, name) if known else "",
-        table(header, rows, strong=2),
+        table(header, [[title, *_cells(each)] for title, each in answers], strong=2, good=best),
         _remark(row),
     )
 

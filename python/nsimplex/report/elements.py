@@ -8,6 +8,7 @@ import math
 import re
 import textwrap
 import warnings
+from collections.abc import Collection
 from html import escape
 from typing import Any
 
@@ -43,15 +44,24 @@ def megabytes(value: float | None) -> str:
 VIOLATED = "violated"
 
 
-def table(header: list[str], rows: list[list[str]], strong: int | None = None) -> str:
-    def cell(index: int, text: str) -> str:
-        kind = ' class="strong"' if index == strong and text != "–" else ""
-        kind = ' class="failed"' if index == strong and text == VIOLATED else kind
+def table(
+    header: list[str],
+    rows: list[list[str]],
+    strong: int | None = None,
+    good: Collection[int] | None = None,
+) -> str:
+    """``strong``: the column whose cells are green, in the rows ``good`` or else in all rows."""
+
+    def cell(row: int, index: int, text: str) -> str:
+        marked = index == strong and text != "–" and (good is None or row in good)
+        kind = ' class="strong"' if marked else ""
+        kind = ' class="failed"' if marked and text == VIOLATED else kind
         return f"<td{kind}>{escape(text)}</td>"
 
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in header)
     body = "".join(
-        "<tr>" + "".join(cell(i, t) for i, t in enumerate(row)) + "</tr>" for row in rows
+        "<tr>" + "".join(cell(r, i, t) for i, t in enumerate(row)) + "</tr>"
+        for r, row in enumerate(rows)
     )
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'

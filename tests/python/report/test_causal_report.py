@@ -61,6 +61,13 @@ def test_an_answer_stands_beside_those_that_know_nothing(tmp_path):
     assert "<svg" in page
 
 
+def test_the_least_shd_alone_is_green(tmp_path):
+    page = page_of(tmp_path, FIT)
+    assert page.count('class="strong"') == 1 and '<td class="strong">3</td>' in page
+    page = page_of(tmp_path, {**FIT, "at_0.3": {**FIT["at_0.3"], "shd": 2}})
+    assert page.count('class="strong"') == 1 and '<td class="strong">2</td>' in page
+
+
 def test_without_a_truth_there_are_no_figures(tmp_path):
     row = {
         **FIT,
@@ -71,6 +78,7 @@ def test_without_a_truth_there_are_no_figures(tmp_path):
     del row["at_0.3"]
     page = page_of(tmp_path, row)
     assert "the learned graph" in page and "<svg" not in page
+    assert 'class="strong"' not in page
 
 
 def test_made_up_tables_are_listed_and_odd_lines_do_no_harm(tmp_path):

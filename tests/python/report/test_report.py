@@ -112,6 +112,16 @@ def test_a_full_run_shows_everything(full):
     assert "80.0 %" in page.text and "63.0 %" in page.text
 
 
+def test_only_a_speed_up_is_green(full):
+    rows = [
+        {"pass": "forward", "peer": "sdpa", "milliseconds": 1.0, "speedup": speedup}
+        for speedup in (2.5, 1.0, 0.8)
+    ]
+    write_lines(full / "compare.jsonl", rows)
+    text, _ = read(full)
+    assert re.findall('class="strong">([^<]*)', text) == ["2.5×"]
+
+
 def test_nothing_is_loaded_from_elsewhere(full):
     text, page = read(full)
     assert all(reference.startswith("#") for reference in page.references)
