@@ -10,7 +10,7 @@ these files, at its top or in folders below it. None is required, and a broken l
     samples.jsonl   lines of ``nsimplex lm sample --json``
     bench.jsonl     lines of ``nsimplex bench attention --json``
     compare.jsonl   lines of the peers in bench/compare
-    info.json       the line of ``nsimplex info --json``
+    info.json       of a run: the build and the machine; the line of ``nsimplex info --json``
     config.toml     of a run; its first comment is the command
     command.txt     the command that made the directory
 """
@@ -24,7 +24,7 @@ from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
 
-from .._build_info import VERSION
+from .._build_info import TORCH_VERSION, VERSION
 from .._whole_file import whole_file
 from .analyses import (
     analysis_sections,
@@ -282,6 +282,8 @@ def machine_facts() -> Row:
 
 def _machine(run: Run) -> str:
     machine = machine_facts()
+    if (processor := run.info.get("processor")) and processor != machine.get("processor"):
+        machine = {"processor": processor}  # the run comes from another machine
     written = datetime.fromtimestamp(run.written, timezone.utc)
     facts = {
         "Last line": f"{written:%Y-%m-%d %H:%M} UTC" if run.written else None,
@@ -292,10 +294,11 @@ def _machine(run: Run) -> str:
         "System": machine.get("system"),
         "SIMD level": run.info.get("simd"),
         "Threads": run.info.get("threads"),
-        "nsimplex": run.info.get("version", VERSION),
+        "nsimplex": run.info.get("version"),
         "Commit": run.info.get("commit"),
         "Compiler": run.info.get("compiler"),
         "torch": run.info.get("torch"),
+        "Page": f"written with nsimplex {VERSION}, torch {TORCH_VERSION}",
     }
     items = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>"

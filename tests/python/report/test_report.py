@@ -9,6 +9,7 @@ import pytest
 from report_page import Page, read, write_lines
 
 import nsimplex
+from nsimplex._build_info import TORCH_VERSION
 from nsimplex.report import write_report
 
 
@@ -176,10 +177,38 @@ def test_the_machine_has_date_seed_version_and_command(tmp_path):
     for words in (
         "Last line 2023-11-14 22:13 UTC",
         "Seed 7",
-        f"nsimplex {nsimplex.__version__}",
+        f"Page written with nsimplex {nsimplex.__version__}, torch {TORCH_VERSION}",
         "nsimplex lm train --seed 7",
     ):
         assert words in page.text, words
+
+
+def test_the_build_and_the_machine_are_those_of_the_run(tmp_path):
+    """A run may come from another machine than the page."""
+    write_lines(tmp_path / "metrics.jsonl", language_rows())
+    line = {
+        "kind": "info",
+        "version": "0.2.9",
+        "commit": "12ab34cd",
+        "compiler": "GNU 12.2.0",
+        "torch": "2.14.0",
+        "processor": "Processor of elsewhere",
+        "simd": "AVX3_ZEN4",
+        "threads": 96,
+    }
+    write_lines(tmp_path / "info.json", [line])
+    _, page = read(tmp_path)
+    for words in (
+        "Processor Processor of elsewhere",
+        "SIMD level AVX3_ZEN4",
+        "Threads 96",
+        "nsimplex 0.2.9",
+        "Commit 12ab34cd",
+        "Compiler GNU 12.2.0",
+        "torch 2.14.0",
+    ):
+        assert words in page.text, words
+    assert "Memory" not in page.text and "Cores" not in page.text
 
 
 def test_a_run_that_broke_off_shows_what_is_there(tmp_path):
