@@ -16,6 +16,7 @@
 #include "cli/build_facts.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/run_folder.h"
 #include "kernels/cpu/shared/processor.h"
 #include "kernels/cpu/shared/simd.h"
 
@@ -65,13 +66,8 @@ std::string operator_columns() {
 }
 
 int run_info(const InfoOptions& options) {
-  Json info{{"version", version()},
-            {"commit", kBuildCommit},
-            {"compiler", kBuildCompiler},
-            {"torch", TORCH_VERSION}};
-  add_processor(info);
+  Json info = build_and_machine();
   info["simd_levels"] = kernels::simd_levels();
-  info["threads"] = at::get_num_threads();
   info["devices"] = devices();
   info["operators"] = operators();
   if (options.json) {
@@ -95,6 +91,16 @@ int run_info(const InfoOptions& options) {
 }
 
 }  // namespace
+
+Json build_and_machine() {
+  Json info{{"version", version()},
+            {"commit", kBuildCommit},
+            {"compiler", kBuildCompiler},
+            {"torch", TORCH_VERSION}};
+  add_processor(info);
+  info["threads"] = at::get_num_threads();
+  return info;
+}
 
 void add_info_command(CLI::App& parent, Session& session) {
   add_command(parent, session,

@@ -108,7 +108,10 @@ RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(o
   lock_.emplace(options.out);
   if (options.resume.empty()) {
     refuse_earlier_run(options, {});  // another run may have ended since the first check
-    write_inputs(options);            // before config.toml, which marks a run that can continue
+    // Before config.toml, which marks a run that can continue.
+    io::write_text(options.out + "/" + kInfoFile,
+                   one_line(of_kind("info", build_and_machine())) + "\n");
+    write_inputs(options);
     io::write_text(options.out + "/" + kConfigFile, config_file(options));
   }
   file_.emplace(path, options.resume.empty() ? 0 : read_earlier(path));

@@ -84,6 +84,12 @@ class RunLog {
 /// The name of the file with sizes and checksums of the files that a run reads.
 inline constexpr char kInputsFile[] = "inputs.json";
 
+/// The name of the file with the build and the machine of a run, for its page.
+inline constexpr char kInfoFile[] = "info.json";
+
+/// Version, commit, compiler, torch, processor, SIMD level in use and number of threads.
+Json build_and_machine();
+
 /// Writes the sizes and checksums of `options.inputs` into the folder of a new run.
 void write_inputs(const CommonOptions& options);
 

@@ -73,7 +73,7 @@ TEST_F(EveryRun, HasTheOptionToOverwriteAndKeepsItOutOfItsFile) {
 
 struct Repeated {
   Words words;
-  Words files;  // beside config.toml and metrics.jsonl
+  Words files;  // beside config.toml, info.json and metrics.jsonl
 };
 
 // Short runs of commands that write files of their own.
@@ -102,7 +102,7 @@ TEST_F(EveryRun, RefusesEachFileThatItWouldWrite) {
     const Words words = joined(each.words, {"--threads", "1", "--out", out});
     const Finished first = run(words);
     ASSERT_LE(first.code, 1) << first.err;  // statements may fail
-    Words expected = joined(each.files, {"config.toml", "metrics.jsonl"});
+    Words expected = joined(each.files, {"config.toml", "info.json", "metrics.jsonl"});
     Words found;
     for (const auto& entry : std::filesystem::directory_iterator(out)) {
       found.push_back(entry.path().filename());
