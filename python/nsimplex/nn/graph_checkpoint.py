@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._build_info import VERSION
 from .._printable import printable
 from .._safetensors import Safetensors, write_safetensors
 from .._whole_file import whole_file
@@ -20,6 +21,7 @@ from .graph_models import MODEL_FILE, GraphModel
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 CONFIG_FILE, METRICS_FILE = "config.toml", "metrics.jsonl"
+INFO_FILE = "info.json"  # what a page tells about the build
 _FORMAT = "nsimplex graph checkpoint 2"
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
@@ -152,6 +154,9 @@ class RunFiles:
         self.folder.mkdir(parents=True, exist_ok=True)
         for name in (CHECKPOINT_FILE, MODEL_FILE):
             (self.folder / name).unlink(missing_ok=True)  # of an earlier run
+        build = {"version": VERSION, "torch": torch.__version__, "threads": torch.get_num_threads()}
+        with whole_file(self.folder / INFO_FILE, encoding="utf-8") as file:
+            file.write(json.dumps({"kind": "info", **build}) + "\n")
         with whole_file(config, encoding="utf-8") as file:
             file.write("\n".join(self._config) + "\n")
         with open(self.folder / METRICS_FILE, "w", encoding="utf-8"):

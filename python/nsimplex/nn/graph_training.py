@@ -89,8 +89,8 @@ def fit_graphs(
         warmup: steps over which the rate rises.
         patience: epochs without a better validation after which the training ends; 0: never.
         loss: as in :func:`graph_loss`.
-        folder: gets config.toml, metrics.jsonl, checkpoint.safetensors every few seconds and,
-            after the training, model.safetensors.
+        folder: gets config.toml, info.json, metrics.jsonl, checkpoint.safetensors every few
+            seconds and, after the training, model.safetensors.
         seed: of the order of batches, dropout and random features.
         resume: continue from the checkpoint in ``folder``, if there is one, with the same model,
             data and options. On a CPU the result has the bits of a run that was not interrupted.

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+import nsimplex
 from nsimplex import graph
 from nsimplex.nn import MessagePassing, fit_graphs
 from nsimplex.nn.graph_checkpoint import FitState
@@ -118,6 +119,13 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path, monkeypatch):
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
     assert fitted(broken, resume=True) == found  # a run that has ended is judged again
     assert (broken / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+
+
+def test_a_run_says_what_it_was_made_with(tmp_path):
+    fitted(tmp_path, epochs=1)
+    told = json.loads((tmp_path / "info.json").read_text())
+    assert told["kind"] == "info" and told["version"] == nsimplex.__version__
+    assert told["torch"] == torch.__version__ and told["threads"] == torch.get_num_threads()
 
 
 def test_a_folder_without_a_checkpoint_begins_and_one_without_resume_begins_anew(tmp_path):
