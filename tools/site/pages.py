@@ -67,10 +67,12 @@ def notebook_pages(pages: Path, quick: bool) -> list[Path]:
 
 
 def link_rewriter(name: Path, pages: Path):
-    """A function for re.sub over the links of the page of this name."""
+    """A function for LINK_OR_CODE.sub over the page of this name."""
 
     def rewrite(link: re.Match) -> str:
         text, target = link[1], link[2]
+        if text is None:  # code
+            return link[0]
         file, hash_, anchor = target.partition("#")
         if "://" in target or target.startswith("mailto:") or not file:
             return link[0]
@@ -94,15 +96,16 @@ def link_rewriter(name: Path, pages: Path):
     return rewrite
 
 
+#: A block of code, a link (its text may hold code) or code; whichever begins first.
+LINK_OR_CODE = re.compile(
+    r"^```.*?^```$|(\[(?:`[^`\n]*`|[^\[\]`])*\])\(([^)\s]+)\)|`[^`\n]*`", re.DOTALL | re.MULTILINE
+)
+
+
 def rewrite_links(pages: Path, names: list[Path]) -> None:
     for name in names:
         text = (pages / name).read_text(encoding="utf-8")
-        parts = re.split(r"(^```.*?^```$|`[^`\n]*`)", text, flags=re.DOTALL | re.MULTILINE)
-        rewrite = link_rewriter(name, pages)
-        text = "".join(
-            re.sub(r"(\[[^\[\]]*\])\(([^)\s]+)\)", rewrite, part) if i % 2 == 0 else part
-            for i, part in enumerate(parts)
-        )
+        text = LINK_OR_CODE.sub(link_rewriter(name, pages), text)
         (pages / name).write_text(text, encoding="utf-8")
 
 

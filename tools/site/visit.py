@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Visits every page of the built site: links and files by reading, layout in a headless Chromium.
 
-    tools/site/visit.py build/site/html
+    tools/site/visit.py [--links] build/site/html      # --links: no browser, only links and files
 
 Every relative link leads to a file and every anchor to a place in it. No page loads anything from
 another server. At 1280 and at 390 pixels no page is wider than its window, every picture is drawn
 and formulas have a size. Chromium is that of the system (CHROMIUM names another).
 """
 
+import argparse
 import http.server
 import json
 import os
@@ -150,12 +151,18 @@ def layout_faults(site: Path, chromium: str, minutes: float = 10) -> list[str]:
 
 
 def main() -> None:
-    site = Path(sys.argv[1]).resolve()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("site", type=Path)
+    parser.add_argument("--links", action="store_true")
+    options = parser.parse_args()
+    site = options.site.resolve()
     faults = broken_links(site)
     chromium = (
         os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     )
-    if chromium:
+    if options.links:
+        pass
+    elif chromium:
         faults += layout_faults(site, chromium)
     else:
         print("no Chromium: the layout was not looked at", file=sys.stderr)

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -44,12 +45,14 @@ def test_links_to_what_is_no_page(pages, tmp_path):
         "[layers](../include/nsimplex/layers.h) [examples](../examples/python)\n"
         "[first](notebooks/1-first-contact.ipynb) [cite](../CITATION.cff) [web](https://a.org/x)\n"
         "`[code](../include/nsimplex/layers.h)`\n"
+        "[`cite [x]` it](../CITATION.cff), `code` and [`code`](../CITATION.cff)\n"
     )
     pages.rewrite_links(tmp_path, [name])
     assert (tmp_path / name).read_text() == (
         "[layers](reference/cpp/layers.md) examples\n"
         "[first](notebooks/1-first-contact.md) [cite](../CITATION.cff.txt) [web](https://a.org/x)\n"
         "`[code](../include/nsimplex/layers.h)`\n"
+        "[`cite [x]` it](../CITATION.cff.txt), `code` and [`code`](../CITATION.cff.txt)\n"
     )
     assert "cff-version" in (tmp_path / "CITATION.cff.txt").read_text()
 
@@ -97,6 +100,15 @@ def site(tmp_path):
 def test_links_are_checked(visit, site, body, fault):
     found = visit.broken_links(site(body))
     assert found == [] if fault is None else [fault in line for line in found] == [True]
+
+
+def test_links_alone_are_checked_without_a_browser(root, site):
+    script = root / "tools" / "site" / "visit.py"
+    for body, code in (("<p style='width:600px'>x</p>", 0), ("<a href='missing.html'>x</a>", 1)):
+        command = [sys.executable, script, "--links", site(body)]
+        ended = subprocess.run(command, capture_output=True, text=True, env={"CHROMIUM": "/none"})
+        assert ended.returncode == code, ended.stderr
+        assert ("missing.html leads nowhere" in ended.stdout) == bool(code)
 
 
 @pytest.mark.slow
