@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+import nsimplex
 
 CONFIG = 'message(FATAL_ERROR "TorchConfig.cmake was used")\n'
 
@@ -53,6 +56,20 @@ def test_installed_tree(prefix):
 @pytest.mark.parametrize("program", ["call", "by_name", "catch"])
 def test_consumer_runs(consumer, program):
     run(consumer / program, env={**os.environ, "LD_LIBRARY_PATH": ""})
+
+
+def test_a_compiled_layer_runs_without_python(consumer, tmp_path):
+    """As docs/tour.md shows."""
+    torch.manual_seed(0)
+    layer = nsimplex.nn.SimplicialAttention(64, heads=4, order=2, causal=True, window=(8, 32))
+    tokens = torch.export.Dim("tokens", min=2, max=4096)
+    example = torch.randn(2, 48, 64)
+    program = torch.export.export(layer.eval(), (example,), dynamic_shapes=({1: tokens},))
+    file = tmp_path / "layer.pt2"
+    torch._inductor.aoti_compile_and_package(program, package_path=str(file))
+    printed = run(consumer / "package", file, env={**os.environ, "LD_LIBRARY_PATH": ""})
+    own = layer(torch.linspace(-1, 1, 2 * 100 * 64).view(2, 100, 64)).square().sum().item()
+    assert float(printed) == pytest.approx(own, rel=1e-6)
 
 
 def test_other_torch_minor_is_refused(root, prefix, tmp_path):
@@ -107,8 +124,6 @@ def test_an_interpreter_without_torch_can_be_replaced(root, prefix, tmp_path):
 
 def test_a_libtorch_without_python_serves(root, prefix, tmp_path):
     """The folder of a torch package has the layout of LibTorch's zip."""
-    import torch
-
     libtorch = os.path.dirname(torch.__file__)
     done = configured(
         root,
