@@ -40,7 +40,7 @@ void describe(const CLI::App& command, std::string& script) {
       words += "--" + long_name + " ";
       if (!choices.empty())
         values += line_of("_nsimplex_values", name + " --" + long_name, choices);
-      if (option->get_type_size() == 0) flags += "--" + long_name + " ";
+      if (option->get_expected_min() == 0) flags += "--" + long_name + " ";
     }
   }
   // Every command takes the file of options that the program declares.
