@@ -117,7 +117,7 @@ class _Tokens:
 
     def read(self, _: nn.Module, inputs: tuple, named: dict) -> None:
         """Remembers the ids of the genes; a hook of the module that reads them."""
-        ids = next(iter([*inputs, *named.values()]), None)
+        ids: Any = next(iter([*inputs, *named.values()]), None)
         if not isinstance(ids, Tensor) or ids.is_floating_point():
             raise TypeError(f"[encode] gene_ids: expected ids of genes, got {describe(ids)}")
         self._ids = ids
