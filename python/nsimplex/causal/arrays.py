@@ -264,7 +264,7 @@ def _of_pandas(place: str, label: str, column: Any) -> Any:
 
 def _of_polars(place: str, label: str, column: Any) -> Any:
     name = str(column.dtype)
-    if not (column.dtype.is_numeric() or name == "Boolean"):
+    if not (column.dtype.is_numeric() or name in ("Boolean", "Null")):  # Null: all are missing
         raise _refused(place, label, name)
     import polars
 

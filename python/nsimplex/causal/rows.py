@@ -10,7 +10,7 @@ from .._arguments import describe
 from .._printable import printable
 from .arrays import is_anndata
 
-__all__ = ["row_groups", "row_targets", "taken_column"]
+__all__ = ["row_groups", "row_targets", "taken_column", "without_column"]
 
 
 def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[Any, Any]:
@@ -20,7 +20,7 @@ def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[A
         return table, name
     columns = table.obs if is_anndata(table) else table
     known = list(getattr(columns, "columns", []))
-    if name not in known:
+    if known.count(name) != 1:
         raise ValueError(
             f"[{function}] {argument}: expected one value per row, or the name of a column of a "
             f"data frame or of obs, got {printable(name)[:60]!r}"
@@ -28,7 +28,13 @@ def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[A
     values = list(columns[name])
     if is_anndata(table):
         return table, values
-    return table[[column for column in known if column != name]], values
+    return without_column(table, name), values
+
+
+def without_column(table: Any, name: str) -> Any:
+    """A data frame without one of its columns; other tables as they are."""
+    known = list(getattr(table, "columns", []))
+    return table[[column for column in known if column != name]] if name in known else table
 
 
 def row_groups(function: str, groups: Any, rows: int) -> list[int]:
@@ -58,8 +64,8 @@ def row_targets(
     """The columns that were intervened on in each row, ascending; none if no row has one.
 
     Args:
-        targets: per row None, -1, NaN or an empty text (no intervention), the number or the name of
-            a column, or several of them.
+        targets: per row None, -1, NaN, NA or an empty text (no intervention), the number or the
+            name of a column, or several of them.
         names: of the columns.
         others: names that are no columns any more; interventions on them are left out.
     """
@@ -112,4 +118,8 @@ def _values(function: str, argument: str, values: Any, rows: int) -> list[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
+    """Whether it is None, a NaN or NaT of any type, or the NA of pandas."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    different = value != value
+    return type(different).__name__ in ("bool", "bool_") and bool(different)

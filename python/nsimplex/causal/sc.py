@@ -21,6 +21,7 @@ from torch import Tensor
 
 from .._arguments import checked
 from .arrays import is_anndata
+from .rows import taken_column
 from .saved_values import as_plain
 
 __all__ = ["encode", "fit"]
@@ -114,8 +115,8 @@ def fit(
     pipeline = CausalPipeline(**given, layer=layer)
     pipeline.fit(
         source,
-        groups=list(adata.obs[groups]) if isinstance(groups, str) else groups,
-        targets=list(adata.obs[targets]) if isinstance(targets, str) else targets,
+        groups=taken_column("fit", "groups", adata, groups)[1],
+        targets=taken_column("fit", "targets", adata, targets)[1],
     )
     used = numpy.flatnonzero(mask)[pipeline.columns_]
 
