@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,16 +14,13 @@ from .._arguments import checked, describe
 from .._choices import Estimator, Missing, Resampling
 from .._hints import Numbers
 from .._library import operators
-from .arrays import as_double
 from .scale import large_exponent, large_exponents, times_power
 from .structure import (
     FitOptions,
     causal_fit,
-    column_kinds,
     fit_options,
+    named_options,
     operator_arguments,
-    row_options,
-    word_columns,
 )
 
 _MOST = 100_000  # samples; frequencies are then exact to 0.002
@@ -76,13 +74,13 @@ def edge_confidence(
     standardise: bool = False,
     threshold: float | None = None,
     seed: int = 0,
-    forbidden: Iterable[tuple[int, int]] = (),
-    required: Iterable[tuple[int, int]] = (),
+    forbidden: Iterable[tuple[int | str, int | str]] = (),
+    required: Iterable[tuple[int | str, int | str]] = (),
     tiers: Sequence[int] = (),
-    groups: Sequence[Any] | Numbers | None = None,
-    targets: Sequence[Any] | Numbers | None = None,
+    groups: Sequence[Any] | Numbers | str | None = None,
+    targets: Sequence[Any] | Numbers | str | None = None,
     soft: bool = False,
-    kinds: Sequence[str] | Mapping[int, str] | None = None,
+    kinds: Sequence[str] | Mapping[int | str, str] | None = None,
     missing: Missing = "refuse",
 ) -> EdgeConfidence:
     """Learns the graph of a table and of many samples of its rows.
@@ -118,20 +116,25 @@ def edge_confidence(
     Sources: Friedman, Goldszmidt, Wyner, UAI 1999; Meinshausen, Buehlmann, JRSS B 2010; Shah,
         Samworth, JRSS B 2013 (complementary pairs).
     """
-    values = as_double("edge_confidence", "table", table, word_columns(kinds))
+    values, named = named_options(
+        "edge_confidence",
+        table,
+        forbidden=forbidden,
+        required=required,
+        groups=groups,
+        targets=targets,
+        kinds=kinds,
+    )
     options: dict[str, Any] = dict(
         estimator=estimator,
         nonlinear=nonlinear,
         standardise=standardise,
         threshold=threshold,
         seed=seed,
-        forbidden=list(forbidden),
-        required=list(required),
         tiers=tiers,
-        **row_options("edge_confidence", values, groups, targets),
         soft=soft,
-        kinds=column_kinds("edge_confidence", kinds, values.size(1) if values.dim() == 2 else 0),
         missing=missing,
+        **named,
     )
     fitted = causal_fit(values, **options)
     return confidence_of(
@@ -239,7 +242,14 @@ def check_samples(
     min_frequency: float | None,
     n_jobs: int | None,
 ) -> None:
-    """Raises a ValueError for options that are wrong, even if no samples are drawn."""
+    """Raises a TypeError or ValueError for options that are wrong, even if no samples are drawn."""
+    if not isinstance(confidence, numbers.Integral):
+        raise TypeError(f"[{label}] confidence: expected an integer, got {describe(confidence)}")
+    for name, value in (("min_frequency", min_frequency), ("n_jobs", n_jobs)):
+        kind = numbers.Integral if name == "n_jobs" else numbers.Real
+        if value is not None and not isinstance(value, kind):
+            word = "an integer" if name == "n_jobs" else "a number"
+            raise TypeError(f"[{label}] {name}: expected {word} or None, got {describe(value)}")
     check_sampling(label, resampling, n_jobs)
     if min_frequency is not None:
         if not confidence:

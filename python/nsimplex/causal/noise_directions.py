@@ -11,7 +11,7 @@ from .._arguments import checked
 from .._hints import Numbers
 from .._library import operators
 from .arrays import graph_matrix, read_columns
-from .structure import edge_pairs
+from .structure import edge_pairs, numbered_pairs
 
 
 class NoiseDirections(NamedTuple):
@@ -29,8 +29,8 @@ def orient_by_noise(
     graph: Numbers,
     *,
     level: float = 0.01,
-    forbidden: Iterable[tuple[int, int]] = (),
-    required: Iterable[tuple[int, int]] = (),
+    forbidden: Iterable[tuple[int | str, int | str]] = (),
+    required: Iterable[tuple[int | str, int | str]] = (),
     tiers: Sequence[int] = (),
 ) -> NoiseDirections:
     r"""Reverses edges of an acyclic graph [M, M] while non-Gaussian noise supports this.
@@ -73,7 +73,12 @@ def orient_by_noise(
     values, names, _ = read_columns("orient_by_noise", "table", table)
     given = graph_matrix("orient_by_noise", "graph", graph, names, "table").values
     adjacency, turned, gain, p_value = operators.causal_orient_by_noise(
-        values, given, level, edge_pairs(forbidden), edge_pairs(required), list(tiers)
+        values,
+        given,
+        level,
+        edge_pairs(numbered_pairs("orient_by_noise", "forbidden", forbidden, names)),
+        edge_pairs(numbered_pairs("orient_by_noise", "required", required, names)),
+        list(tiers),
     )
     return NoiseDirections(
         adjacency, [(cause, effect) for cause, effect in turned.tolist()], gain, p_value

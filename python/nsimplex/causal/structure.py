@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,8 +14,9 @@ from .._arguments import checked
 from .._choices import Estimator, Missing
 from .._hints import Numbers
 from .._library import operators
-from .arrays import as_double
-from .rows import row_groups, row_targets
+from .._printable import printable
+from .arrays import read_columns
+from .rows import row_groups, row_targets, taken_column
 
 
 class CausalFit(NamedTuple):
@@ -45,13 +47,13 @@ def causal_fit(
     rank: int = 40,
     sample: bool = False,
     seed: int = 0,
-    forbidden: Iterable[tuple[int, int]] = (),
-    required: Iterable[tuple[int, int]] = (),
+    forbidden: Iterable[tuple[int | str, int | str]] = (),
+    required: Iterable[tuple[int | str, int | str]] = (),
     tiers: Sequence[int] = (),
-    groups: Sequence[Any] | Numbers | None = None,
-    targets: Sequence[Any] | Numbers | None = None,
+    groups: Sequence[Any] | Numbers | str | None = None,
+    targets: Sequence[Any] | Numbers | str | None = None,
     soft: bool = False,
-    kinds: Sequence[str] | Mapping[int, str] | None = None,
+    kinds: Sequence[str] | Mapping[int | str, str] | None = None,
     missing: Missing = "refuse",
 ) -> CausalFit:
     """Learns which columns of a table cause which other columns.
@@ -69,22 +71,25 @@ def causal_fit(
         rank: columns of the factors of "lowrank" and "paper-lowrank".
         sample: "paper" and "paper-lowrank" draw their latent variables instead of using the means.
         seed: seed of random starts, initial weights and batches.
-        forbidden: pairs (cause, effect) that are not edges.
+        forbidden: pairs (cause, effect) that are not edges. Here and in the following arguments,
+            columns of a data frame or genes of AnnData have numbers or names.
         required: pairs (cause, effect) that are edges.
         tiers: one number per column; no column of a later tier causes a column of an earlier tier.
-        groups: the group or batch of each row, any values. Columns are centred within groups, so
-            that effects of groups take no part; their degrees of freedom are paid for.
-        targets: the column that was intervened on in each row, by number: None or -1 for none, or a
-            list of several. Such a row takes no part in the regression of that column. "order"
-            without ``nonlinear`` only.
+        groups: the group or batch of each row, any values; or the name of a column that has them:
+            of a data frame, where it is taken out of the table, or of ``obs`` of AnnData. Columns
+            are centred within groups, so that effects of groups take no part; their degrees of
+            freedom are paid for.
+        targets: the column that was intervened on in each row: None or -1 for none, or a list of
+            several; or the name of a column that has them, as for ``groups``. Such a row takes no
+            part in the regression of that column. "order" without ``nonlinear`` only.
         soft: interventions keep the causes of their column; they give it an intercept and a noise
             variance of its own.
         kinds: how each column is regressed on its causes: "continuous" (linear), "binary" (two
             values) and "category" (at most 30 values, in any order) by a multinomial logit, "count"
             as a negative binomial count with a log link, in which it is a cause as log(1 + x). One
-            kind per column, or those of some columns by number; the others are continuous. A data
-            frame may have words in binary and category columns. "order" without ``nonlinear`` only.
-            The weight of a category is the length of its coefficients.
+            kind per column, or those of some columns by number or name; the others are continuous.
+            A data frame may have words in binary and category columns. "order" without
+            ``nonlinear`` only. The weight of a category is the length of its coefficients.
         missing: "refuse", or "likelihood": nan in the table is a missing value, and the Gaussian
             likelihood of all values that are there gives the covariance, by expectation and
             maximisation. "order" without ``nonlinear`` only, and continuous columns.
@@ -96,7 +101,15 @@ def causal_fit(
     Warns:
         FewRowsWarning: the table has fewer rows than columns.
     """
-    values = as_double("causal_fit", "table", table, word_columns(kinds))
+    values, named = named_options(
+        "causal_fit",
+        table,
+        forbidden=forbidden,
+        required=required,
+        groups=groups,
+        targets=targets,
+        kinds=kinds,
+    )
     if values.dim() == 2 and values.size(0) < values.size(1):
         warnings.warn(
             f"[causal_fit] table: {values.size(0)} rows for {values.size(1)} columns: only strong "
@@ -115,19 +128,16 @@ def causal_fit(
             rank=rank,
             sample=sample,
             seed=seed,
-            forbidden=forbidden,
-            required=required,
             tiers=tiers,
-            **row_options("causal_fit", values, groups, targets),
             soft=soft,
-            kinds=column_kinds("causal_fit", kinds, values.size(1) if values.dim() == 2 else 0),
             missing=missing,
+            **named,
         ),
     )
 
 
-def word_columns(kinds: Any) -> list[int]:
-    """Numbers of the columns that may hold words: those of kind binary and category."""
+def word_columns(kinds: Any) -> list[int | str]:
+    """Numbers or names of the columns that may hold words: those of kind binary and category."""
     pairs = kinds.items() if isinstance(kinds, Mapping) else enumerate(kinds or ())
     return [column for column, kind in pairs if kind in ("binary", "category")]
 
@@ -140,12 +150,13 @@ def column_kinds(function: str, kinds: Any, columns: int, names: Sequence[str] =
         found = ["continuous"] * columns
         for column, kind in kinds.items():
             at = list(names).index(column) if column in names else column
-            if not isinstance(at, int) or not 0 <= at < columns:
+            whole = int(at) if isinstance(at, numbers.Integral) else -1
+            if not 0 <= whole < columns:
                 raise ValueError(
                     f"[{function}] kinds: expected columns 0 to {columns - 1} or their names, got "
                     f"{column!r}"
                 )
-            found[at] = kind
+            found[whole] = kind
     elif isinstance(kinds, str):
         raise ValueError(f"[{function}] kinds: expected one kind per column, got {kinds!r}")
     else:
@@ -159,13 +170,48 @@ def column_kinds(function: str, kinds: Any, columns: int, names: Sequence[str] =
 _KINDS = ("continuous", "binary", "count", "category")
 
 
-def row_options(function: str, values: Tensor, groups: Any, targets: Any) -> dict[str, Any]:
-    """``groups`` and ``targets`` of the rows of a table, in numbers."""
+def named_options(
+    function: str,
+    table: Any,
+    *,
+    forbidden: Iterable[tuple[int | str, int | str]],
+    required: Iterable[tuple[int | str, int | str]],
+    groups: Any,
+    targets: Any,
+    kinds: Any,
+) -> tuple[Tensor, dict[str, Any]]:
+    """The numbers of a table, and the options in which names of its columns are numbers."""
+    table, groups = taken_column(function, "groups", table, groups)
+    table, targets = taken_column(function, "targets", table, targets)
+    values, names, _ = read_columns(function, "table", table, words=word_columns(kinds))
     rows, columns = values.shape if values.dim() == 2 else (0, 0)
-    return dict(
+    return values, dict(
+        forbidden=numbered_pairs(function, "forbidden", forbidden, names),
+        required=numbered_pairs(function, "required", required, names),
         groups=row_groups(function, groups, rows),
-        targets=row_targets(function, targets, rows, columns),
+        targets=row_targets(function, targets, rows, columns, names),
+        kinds=column_kinds(function, kinds, columns, names),
     )
+
+
+def numbered_pairs(
+    function: str,
+    argument: str,
+    pairs: Iterable[tuple[int | str, int | str]],
+    names: Sequence[str],
+) -> list[tuple[int, int]]:
+    """Pairs of columns, which may be names, by the numbers of the columns."""
+
+    def number(entry: int | str) -> int:
+        if not isinstance(entry, str):
+            return entry
+        if list(names).count(entry) != 1:
+            raise ValueError(
+                f"[{function}] {argument}: expected names of columns, got {printable(entry)[:60]!r}"
+            )
+        return list(names).index(entry)
+
+    return [(number(cause), number(effect)) for cause, effect in pairs]
 
 
 class FitOptions(NamedTuple):
