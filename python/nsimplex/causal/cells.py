@@ -22,7 +22,7 @@ from .._printable import printable
 from .._whole_file import whole_file
 from .arrays import read_columns
 
-__all__ = ["CellTable", "main", "read_h5ad"]
+__all__ = ["CellTable", "cell_table", "main", "open_cells", "read_h5ad"]
 
 
 class CellTable(NamedTuple):
@@ -34,7 +34,8 @@ class CellTable(NamedTuple):
     labels: dict[str, list[str]]  #: columns of ``obs`` that hold words, one per cell
 
 
-def _open(path: str | os.PathLike[str]) -> Any:
+def open_cells(path: str | os.PathLike[str]) -> Any:
+    """The AnnData object of an h5ad file."""
     try:
         import anndata
     except ModuleNotFoundError as error:
@@ -64,11 +65,12 @@ def read_h5ad(path: str | os.PathLike[str], layer: str = "", *, raw: bool = Fals
         ModuleNotFoundError: anndata is not installed.
         ValueError: the file cannot be read, or does not have the matrix.
     """
-    data = _open(path)
-    return _table(path, data, layer, raw)
+    data = open_cells(path)
+    return cell_table(path, data, layer, raw)
 
 
-def _table(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> CellTable:
+def cell_table(path: str | os.PathLike[str], data: Any, layer: str, raw: bool) -> CellTable:
+    """One of its matrices, and the words of ``obs``."""
     try:
         values, genes, _ = read_columns("read_h5ad", "path", data, layer=layer, raw=raw)
     except ValueError as error:
@@ -134,8 +136,8 @@ def _convert(options: argparse.Namespace) -> None:
             "expected a file of its own for everything that is read or written, "
             f"got {' '.join(files)}"
         )
-    data = _open(options.h5ad)
-    table = _table(options.h5ad, data, options.layer, options.raw)
+    data = open_cells(options.h5ad)
+    table = cell_table(options.h5ad, data, options.layer, options.raw)
     labels = [(file, name, _labels(options.h5ad, data, name)) for name, _, file in pairs]
     keep = list(range(len(table.names)))
     if 0 < options.columns < len(keep):

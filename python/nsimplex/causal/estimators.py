@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._arguments import checked_methods
+from .._arguments import checked_methods, describe
 from .._choices import Estimator, Missing, Resampling, ScreenBy
 from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
@@ -22,7 +22,7 @@ from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidenc
 from .linear_model import log_likelihood, regress
 from .rows import row_groups, row_targets, taken_column
 from .scale import means_and_deviations
-from .structure import causal_fit, column_kinds, fit_options
+from .structure import causal_fit, column_kinds, fit_options, numbered_pairs
 from .table_reading import TableReading
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
@@ -70,8 +70,9 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
     ``fit`` sets ``n_features_in_``; ``feature_names_in_`` if the table names all columns by
     strings; ``names_`` and ``columns_`` (names and numbers of the columns kept; without names the
     first is empty); ``dropped_`` (each dropped column and the reason); ``words_`` (by the number of
-    a column of words, its words; their places are the numbers); ``adjacency_`` and ``scores_``
-    [M, M]; and ``model_``. With ``confidence`` it sets ``confidence_``, an
+    a column of words, its words; their places are the numbers); ``row_columns_`` (names of the
+    columns with groups and targets; other tables may have them and need not); ``adjacency_`` and
+    ``scores_`` [M, M]; and ``model_``. With ``confidence`` it sets ``confidence_``, an
     :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
     """
 
@@ -137,9 +138,10 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
             forbidden, required, tiers: as in :func:`causal_fit`, by the names of the columns or by
                 the numbers of the columns kept.
             groups, targets: as in :func:`causal_fit`, one value per row of X; or the name of a
-                column that has them: of a data frame, where it is taken out of the table, or of
-                ``obs`` of an AnnData object. Targets may be names of columns; those on columns that
-                are dropped do not count.
+                column that has them: of a data frame or a text, where it is taken out of the table,
+                or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns;
+                those on columns that are dropped do not count. In a text, semicolons separate
+                several names of one row.
 
         Raises:
             TypeError, ValueError: the message names the argument and, if it can, the column.
@@ -251,13 +253,21 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
             for name, given in (("groups", groups), ("targets", targets))
             if given is not None
         }
-        X, groups = taken_column(label, "groups", X, groups)
-        X, targets = taken_column(label, "targets", X, targets)
+        given = {"groups": groups, "targets": targets}
+        beside = {name: own for name, own in given.items() if isinstance(own, str)}
+        if len(set(beside.values())) < len(beside):
+            raise ValueError(
+                f"[{label}] targets: expected another column than groups, got {targets!r} for both"
+            )
+        if isinstance(X, (str, os.PathLike)):
+            file = self._read(X, beside, reset=True)
+            X, groups, targets = file.table, *(file.beside.get(name, given[name]) for name in given)
+        else:
+            X, groups = taken_column(label, "groups", X, groups)
+            X, targets = taken_column(label, "targets", X, targets)
+        self.row_columns_ = list(beside.values())
         if groups is None and targets is None:
             return self._kept(X, names), dict(groups=[], targets=[])
-        if isinstance(X, (str, os.PathLike)):
-            table = self._read(X)
-            X, names = table.values, list(names) or table.names
         kept = self._kept(X, names)
         whole = self._checked(X, reset=False)
         rows = torch.arange(len(whole.values))
@@ -284,15 +294,15 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         tiers: Sequence[int],
     ) -> None:
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
-        kinds = self._kinds(kept)
+        kinds, label = self._kinds(kept), type(self).__name__
         options: dict[str, Any] = dict(
             estimator=self.estimator,
             nonlinear=self.nonlinear,
             standardise=self.standardise,
             threshold=self.threshold,
             seed=self.seed,
-            forbidden=self._pairs("forbidden", forbidden),
-            required=self._pairs("required", required),
+            forbidden=numbered_pairs(label, "forbidden", forbidden, kept.names),
+            required=numbered_pairs(label, "required", required, kept.names),
             tiers=list(tiers),
             soft=self.soft,
             kinds=kinds,
@@ -311,7 +321,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
                 replicates=self.confidence,
                 resampling=self.resampling,
                 n_jobs=self.n_jobs,
-                label=type(self).__name__,
+                label=label,
                 argument="confidence",
             )
             self.frequencies_ = self.confidence_.frequencies
@@ -326,7 +336,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         if self.standardise and rows["groups"]:
             scaled = scaled_within_groups(scaled, rows["groups"])
         if evidence := variance_evidence(scaled, self.adjacency_, **rows):
-            warnings.warn(f"[{type(self).__name__}] {evidence}", VarianceOrderWarning, stacklevel=4)
+            warnings.warn(f"[{label}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
     def _word_columns(self) -> list[int | str]:
         return [column for column, kind in self._pairs_of_kinds() if kind in ("binary", "category")]
@@ -346,7 +356,12 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
                 )
 
     def _pairs_of_kinds(self) -> Iterable[tuple[int | str, str]]:
-        kinds = self.kinds or ()
+        kinds = () if self.kinds is None else self.kinds
+        if not isinstance(kinds, (Mapping, Sequence)):
+            raise TypeError(
+                f"[{type(self).__name__}] kinds: expected None, a dict or one kind per column, got "
+                f"{describe(kinds)}"
+            )
         return kinds.items() if isinstance(kinds, Mapping) else enumerate(kinds)
 
     def _kinds(self, kept: UsableTable) -> list[str]:
@@ -373,19 +388,3 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         elif len(kinds) == len(kept.columns) + len(kept.dropped):
             kinds = [kinds[column] for column in kept.columns]
         return column_kinds(label, kinds, len(kept.columns), kept.names)
-
-    def _pairs(
-        self, argument: str, pairs: Iterable[tuple[int | str, int | str]]
-    ) -> list[tuple[int, int]]:
-        """Pairs of columns by the numbers of the columns kept."""
-
-        def number(entry: int | str) -> int:
-            if not isinstance(entry, str):
-                return entry
-            if entry not in self.names_:
-                raise ValueError(
-                    f"[{type(self).__name__}] {argument}: expected names of columns, got {entry!r}"
-                )
-            return self.names_.index(entry)
-
-        return [(number(cause), number(effect)) for cause, effect in pairs]

@@ -49,7 +49,7 @@ _EMBEDDING = (
     "seed",
 )
 # Fitted attributes stored as JSON text in the file.
-_PLAIN = ("names", "columns", "dropped", "words", "model")
+_PLAIN = ("names", "columns", "dropped", "words", "row_columns", "model")
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -12,10 +13,11 @@ from torch import Tensor
 from .._arguments import describe
 from .._choices import Missing, ScreenBy
 from .._printable import printable
-from ..graph_files import read_table
 from .arrays import Table, is_anndata, read_columns
 from .contract import HAS_SKLEARN, NotFittedError
 from .graphs import UsableTable, screen_columns, usable_table
+from .rows import without_column
+from .table_files import FileTable, read_table_file
 
 __all__ = ["TableReading"]
 
@@ -24,8 +26,8 @@ class TableReading:
     """Tables of an estimator: read by its parameters ``missing``, ``drop``, ``screen``,
     ``screen_by``, ``layer`` and ``raw``.
 
-    A fit sets ``names_``, ``columns_``, ``dropped_``, ``words_``, ``n_features_in_`` and
-    ``feature_names_in_`` here; other tables are compared with them.
+    A fit sets ``names_``, ``columns_``, ``dropped_``, ``words_``, ``row_columns_``,
+    ``n_features_in_`` and ``feature_names_in_`` here; other tables are compared with them.
     """
 
     # The estimator's parameters, and what its fit computes.
@@ -49,27 +51,48 @@ class TableReading:
     def _chosen(self, X: Any) -> Tensor:
         """The kept columns of a table, scaled."""
         columns = self._fitted("columns_")
+        beside = getattr(self, "row_columns_", [])
         if isinstance(X, (str, os.PathLike)):
-            table = self._read(X)
+            table = self._read(X, reset=False).table
             columns = self._places(table.names, columns, os.fspath(X))
             if table.values.size(1) <= max(columns):
                 self._check_size(f"[{type(self).__name__}] X", table.values, reset=False)
             self._check_finite(table)
         else:
+            for name in beside:
+                X = without_column(X, name)
             table = self._checked(X, reset=False)
         values = table.values[:, columns]
         if self.missing == "means":
             values = torch.where(values.isnan(), self.mean_, values)
         return self._scaled(values)
 
-    def _read(self, path: str | os.PathLike[str]) -> Table:
-        if os.fspath(path).endswith(".h5ad"):
-            from .cells import read_h5ad
-
-            cells = read_h5ad(path, self.layer, raw=self.raw)
-            return Table(cells.values, cells.names)
-        file = read_table(path)
-        return Table(file.values, file.columns)
+    def _read(
+        self,
+        path: str | os.PathLike[str],
+        beside: Mapping[str, str] = MappingProxyType({}),
+        *,
+        reset: bool,
+    ) -> FileTable:
+        """A file. Without ``reset``, it has the words of the fit, and the columns that described
+        the rows of the fit are left out."""
+        words, known = self._word_columns(), None
+        if not reset:
+            labels = self.names_ or [f"x{column}" for column in self.columns_]
+            own = getattr(self, "words_", {})
+            name_of = dict(zip(self.columns_, labels))
+            known = {name_of[column]: own[column] for column in own if column in name_of}
+            words = list(known)
+        return read_table_file(
+            type(self).__name__,
+            path,
+            beside=beside,
+            skip=() if reset else getattr(self, "row_columns_", ()),
+            words=words,
+            known=known,
+            layer=self.layer,
+            raw=self.raw,
+        )
 
     def _checked(self, X: Any, reset: bool) -> Table:
         """A table in memory whose shape and names fit. With ``reset`` they become those of the
@@ -79,7 +102,7 @@ class TableReading:
         if words := self._word_columns():
             known = None if reset else getattr(self, "words_", None)
             matrix.update(words=words, known=known)
-        table = read_columns(type(self).__name__, "X", X, **matrix)
+        table = X if isinstance(X, Table) else read_columns(type(self).__name__, "X", X, **matrix)
         if reset:
             self.words_ = dict(table.words)
         values = table.values
@@ -124,7 +147,7 @@ class TableReading:
                     f"[{type(self).__name__}] X: expected different names of columns, got "
                     f"{names.count(name)} columns {printable(name)!r}"
                 )
-        if HAS_SKLEARN and not isinstance(X, Tensor) and not is_anndata(X):
+        if HAS_SKLEARN and not isinstance(X, (Tensor, Table)) and not is_anndata(X):
             from sklearn.utils.validation import validate_data
 
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -195,23 +218,11 @@ class TableReading:
 
     def _kept(self, X: Any, names: Sequence[str]) -> UsableTable:
         """The table without what is dropped. Sets the attributes that describe the columns."""
-        if isinstance(X, (str, os.PathLike)):
-            self.__dict__.pop("feature_names_in_", None)
-            self.words_ = {}
-            if os.fspath(X).endswith(".h5ad"):
-                table = self._read(X)
-                self._check_finite(table)
-                kept = usable_table(table.values, table.names, missing=self.missing, drop=self.drop)
-                self.n_features_in_ = table.values.size(1)
-            else:
-                kept = usable_table(X, missing=self.missing, drop=self.drop)
-                self.n_features_in_ = len(kept.columns) + len(kept.dropped)
-        else:
-            table = self._checked(X, reset=True)
-            self._check_means(table.values, list(names) or table.names)
-            kept = usable_table(
-                table.values, list(names) or table.names, missing=self.missing, drop=self.drop
-            )
+        table = self._checked(X, reset=True)
+        self._check_means(table.values, list(names) or table.names)
+        kept = usable_table(
+            table.values, list(names) or table.names, missing=self.missing, drop=self.drop
+        )
         kept = self._screened(kept)
         self.names_, self.columns_, self.dropped_ = kept.names, kept.columns, kept.dropped
         return kept

@@ -1,0 +1,164 @@
+"""Files and data frames with groups, targets and words give one graph, and other tables, too."""
+
+import numpy as np
+import pytest
+import torch
+
+from nsimplex.causal import CausalGraph, CausalPipeline
+
+pandas = pytest.importorskip("pandas")
+
+KINDS = {"colour": "category"}
+ROWS = dict(groups="batch", targets="set")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    random = np.random.default_rng(3)
+    frame = pandas.DataFrame({"dose": random.normal(size=120)})
+    frame["batch"] = ["first, x", 'second "y"'] * 60
+    frame["growth"] = 1.5 * frame["dose"] + random.normal(size=120) + 9 * (random.random(120) < 0.5)
+    frame["set"] = ["growth", None, "dose;growth", "-1"] * 30
+    frame["colour"] = np.where(frame["dose"] + random.normal(size=120) > 0, "red", "light green")
+    return frame
+
+
+@pytest.fixture(scope="module")
+def expected(frame):
+    targets = [["growth"], [], ["dose", "growth"], []] * 30
+    return CausalGraph(kinds=KINDS).fit(frame.assign(set=targets), **ROWS)
+
+
+def csv(path, frame, **options):
+    frame.to_csv(path, **options)
+    return path
+
+
+WRITTEN = [
+    dict(index=False),
+    dict(index=True),
+    dict(index=True, index_label="row"),
+    dict(index=False, sep="\t"),
+    dict(index=False, sep=";"),
+    dict(index=False, sep="|"),
+    dict(index=False, sep=" ", na_rep="NA"),
+    dict(index=False, encoding="utf-16"),
+    dict(index=False, encoding="utf-8-sig"),
+    dict(index=False, lineterminator="\r\n"),
+    dict(index=False, lineterminator="\r"),
+    dict(index=False, quoting=1),
+]
+
+
+@pytest.mark.parametrize("options", WRITTEN, ids=repr)
+def test_texts_are_read_like_frames(frame, expected, options, tmp_path):
+    own = frame.set_index(np.array([f"r{at}" for at in range(120)])) if options["index"] else frame
+    path = csv(tmp_path / "x.txt", own, **options)
+    graph = CausalGraph(kinds=KINDS).fit(path, **ROWS)
+    assert graph.names_ == ["dose", "growth", "colour"] and graph.row_columns_ == ["batch", "set"]
+    assert graph.words_ == expected.words_ == {2: ["light green", "red"]}
+    torch.testing.assert_close(graph.adjacency_, expected.adjacency_)
+    assert torch.equal(graph.transform(path), torch.tensor(expected.transform(frame)))
+    assert torch.equal(expected.transform(path), graph.transform(path))
+    assert graph.score(frame) == pytest.approx(expected.score(frame))
+
+
+def test_comments_above_the_first_row(frame, expected, tmp_path):
+    path = csv(tmp_path / "x.csv", frame, index=False)
+    path.write_text("# of 2024, by hand\n\n" + path.read_text())
+    graph = CausalGraph(kinds=KINDS).fit(path, **ROWS)
+    torch.testing.assert_close(graph.adjacency_, expected.adjacency_)
+
+
+def test_numbers_of_columns_and_texts_without_names(frame, expected, tmp_path):
+    path = csv(tmp_path / "x.csv", frame, index=False)
+    graph = CausalGraph(kinds={2: "category"}).fit(path, **ROWS)
+    torch.testing.assert_close(graph.adjacency_, expected.adjacency_)
+    csv(path, frame.drop(columns="set"), index=False, header=False)
+    targets = [[1], [], [0, 1], []] * 30
+    graph = CausalGraph(kinds={2: "category"}).fit(path, groups="x1", targets=targets)
+    assert graph.names_ == [] and graph.words_ == {2: ["light green", "red"]}
+    torch.testing.assert_close(graph.adjacency_, expected.adjacency_)
+
+
+def test_words_that_are_missing_or_numbers(frame, tmp_path):
+    gaps = frame.drop(columns=["batch", "set"])
+    gaps.loc[[3, 8], "colour"] = None
+    expected = CausalGraph(kinds=KINDS, missing="rows").fit(gaps)
+    graph = CausalGraph(kinds=KINDS, missing="rows").fit(csv(tmp_path / "x", gaps, na_rep="NA"))
+    assert torch.equal(graph.adjacency_, expected.adjacency_) and graph.words_ == expected.words_
+    numbers = gaps.assign(colour=gaps["colour"].map({"red": 7.0, "light green": 2.0}))
+    graph = CausalGraph(kinds=KINDS, missing="rows").fit(csv(tmp_path / "x", numbers))
+    assert graph.words_ == {}
+    assert torch.equal(graph.transform(tmp_path / "x")[0], torch.tensor(numbers.to_numpy()[0]))
+
+
+def test_tables_of_words_alone(tmp_path):
+    random = np.random.default_rng(1)
+    words = pandas.DataFrame(random.choice(["no", "yes"], (200, 3)), columns=list("abc"))
+    words["b"] = np.where(random.random(200) < 0.9, words["a"], words["b"])
+    kinds = dict.fromkeys("abc", "binary")
+    expected = CausalGraph(kinds=kinds).fit(words)
+    graph = CausalGraph(kinds=kinds).fit(csv(tmp_path / "x", words, index=False))
+    assert graph.words_ == expected.words_ and torch.equal(graph.adjacency_, expected.adjacency_)
+
+
+def test_columns_of_the_rows_may_be_in_other_tables(frame, tmp_path):
+    pipeline = CausalPipeline(kinds=KINDS, steps=2)
+    values = pipeline.fit_transform(frame.assign(set=""), **ROWS)
+    assert values.shape == (120, 3)
+    pipeline.save(tmp_path / "p")
+    other = frame[["set", "colour", "growth", "dose"]].head(9)
+    for own in (pipeline, CausalPipeline.load(tmp_path / "p")):
+        for table in (frame, frame.drop(columns="batch"), frame.drop(columns=["set", "batch"])):
+            assert np.array_equal(own.transform(table), values)
+            assert np.array_equal(own.transform(csv(tmp_path / "x", table)), values)
+        assert np.array_equal(own.transform(csv(tmp_path / "x", other)), values[:9])
+    assert pipeline.score(frame) == pipeline.score(frame[["dose", "growth", "colour"]])
+    assert pipeline.limits(frame).names == ["dose", "growth", "colour"]
+    polars = pytest.importorskip("polars")
+    assert np.array_equal(pipeline.transform(polars.DataFrame(frame.to_dict("list"))), values)
+    plain = frame[["dose", "growth", "colour"]]
+    assert pipeline.fit(plain).row_columns_ == []
+    with pytest.raises(TypeError, match="expected numbers in every column, got .* column batch"):
+        pipeline.fit(frame)
+
+
+def test_words_and_columns_that_cannot_be(frame, expected, tmp_path):
+    path = csv(tmp_path / "x.csv", frame.replace("red", "violet"), index=False)
+    with pytest.raises(ValueError, match="x.csv: column colour: expected one of the 2 words of th"):
+        expected.transform(path)
+    graph = CausalGraph(kinds=KINDS)
+    for options, says in [
+        (dict(groups="zz"), r"groups: .* the name of a column of .*x.csv, got 'zz'"),
+        (dict(targets="zz"), r"targets: .* the name of a column of .*x.csv, got 'zz'"),
+        (dict(groups="set"), "groups: expected a group in row 1, got None"),
+        (dict(targets="batch"), "targets: expected columns 0 to .*, got first, x in row 0"),
+        (dict(groups="set", targets="set"), "targets: expected another column than groups, got "),
+    ]:
+        names = {"batch", "set"} - set(options.values())
+        csv(path, frame.drop(columns=list(names)), index=False)
+        with pytest.raises(ValueError, match=rf"^\[CausalGraph\] {says}"):
+            graph.fit(path, **options)
+    csv(path, frame, index=False)
+    with pytest.raises(ValueError, match=r"cannot read .*x.csv: line 2, column .*colour.*: expect"):
+        CausalGraph().fit(path, **ROWS)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(9, 3)))
+    with pytest.raises(ValueError, match=r"^\[CausalGraph\] groups: .* column of .*x.npy, got 'b'"):
+        graph.fit(tmp_path / "x.npy", groups="b")
+    with pytest.raises(ValueError, match="^cannot read .*none.csv"):
+        graph.fit(tmp_path / "none.csv", **ROWS)
+
+
+def test_files_of_cells_have_groups_and_targets_in_obs(frame, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    table = frame[["dose", "growth"]].set_index(frame.index.astype(str))
+    data = anndata.AnnData(table, obs=pandas.DataFrame({"batch": [*"xy"] * 60}, table.index))
+    data.obs["set"] = pandas.Categorical([None, "growth"] * 60)
+    data.write_h5ad(tmp_path / "x.h5ad")
+    expected = CausalGraph().fit(data, **ROWS)
+    graph = CausalGraph().fit(tmp_path / "x.h5ad", **ROWS)
+    assert torch.equal(graph.scores_, expected.scores_)
+    assert not torch.equal(graph.scores_, CausalGraph().fit(data).scores_)
+    with pytest.raises(ValueError, match=r"^\[CausalGraph\] groups: .* obs of .*x.h5ad, got 'zz'"):
+        graph.fit(tmp_path / "x.h5ad", groups="zz")
