@@ -154,7 +154,7 @@ def _read_text(path: str | os.PathLike[str], wanted: Collection[str]) -> _Text |
             return None
         wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
         text = data.decode("utf-16" if wide else "utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # no such file, or bytes in another encoding
         return None
     lines = text.splitlines(keepends=True)
     first = next((at for at, line in enumerate(lines) if line.strip() and line[0] != "#"), 0)

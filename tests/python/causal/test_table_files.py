@@ -146,8 +146,10 @@ def test_words_and_columns_that_cannot_be(frame, expected, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(9, 3)))
     with pytest.raises(ValueError, match=r"^\[CausalGraph\] groups: .* column of .*x.npy, got 'b'"):
         graph.fit(tmp_path / "x.npy", groups="b")
-    with pytest.raises(ValueError, match="^cannot read .*none.csv"):
-        graph.fit(tmp_path / "none.csv", **ROWS)
+    (tmp_path / "bytes.csv").write_bytes(b"a,b,batch,set\n1,2,\xff,\n3,4,y,\n")
+    for name in ("none.csv", "bytes.csv", "nu\0l.csv"):
+        with pytest.raises(ValueError, match="^cannot (read|use) "):
+            graph.fit(tmp_path / name, **ROWS)
 
 
 def test_files_of_cells_have_groups_and_targets_in_obs(frame, tmp_path):
