@@ -149,7 +149,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         Warns:
             VarianceOrderWarning: variances alone order the columns (at most 1,000); the message has
                 the evidence.
-            FewRowsWarning: the table has fewer rows than columns.
+            FewRowsWarning: as in :func:`causal_fit`.
         """
         self._learn(*self._with_rows(X, names, groups, targets), forbidden, required, tiers)
         return self

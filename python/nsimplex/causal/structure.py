@@ -32,7 +32,31 @@ class CausalFit(NamedTuple):
 
 
 class FewRowsWarning(UserWarning):
-    """A table has fewer rows than columns, so a graph learned from it shows only strong effects."""
+    """A table has so few rows, or a column so few values, that edges may be wrong or missing."""
+
+
+#: Values per column of the table that the likelihood of missing values needs in every column.
+_VALUES_PER_COLUMN = 6
+
+
+def few_rows(values: Tensor) -> str:
+    """What is wrong with a graph of a table [n, M] that has so few rows or values; or nothing."""
+    rows, columns = values.shape
+    if rows == 2:
+        return "2 rows lie on a line, so edges from them mean nothing"
+    if rows < columns:
+        return f"{rows} rows for {columns} columns: only strong effects can be found"
+    missing = values.isnan()
+    if columns == 0 or not missing.any():
+        return ""
+    there = rows - missing.sum(dim=0)
+    least, column = int(there.min()), int(there.argmin())
+    if least < 2 or least >= _VALUES_PER_COLUMN * columns:
+        return ""
+    return (
+        f"column {column} has {least} values for {columns} columns: with fewer than "
+        f"{_VALUES_PER_COLUMN * columns}, its edges may be found by chance"
+    )
 
 
 @checked
@@ -99,7 +123,8 @@ def causal_fit(
             received.
 
     Warns:
-        FewRowsWarning: the table has fewer rows than columns.
+        FewRowsWarning: the table has two rows, or fewer rows than columns; or with missing values a
+            column has fewer than six values for each column of the table.
     """
     values, named = named_options(
         "causal_fit",
@@ -110,13 +135,8 @@ def causal_fit(
         targets=targets,
         kinds=kinds,
     )
-    if values.dim() == 2 and values.size(0) < values.size(1):
-        warnings.warn(
-            f"[causal_fit] table: {values.size(0)} rows for {values.size(1)} columns: only strong "
-            "effects can be found",
-            FewRowsWarning,
-            stacklevel=3,
-        )
+    if values.dim() == 2 and (few := few_rows(values)):
+        warnings.warn(f"[causal_fit] table: {few}", FewRowsWarning, stacklevel=3)
     return fit_quietly(
         values,
         fit_options(
