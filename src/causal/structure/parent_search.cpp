@@ -64,6 +64,7 @@ double EdgePrices::of(int64_t parents) const {
 }
 
 std::string few_rows_warning(int64_t rows, int64_t columns) {
+  if (rows == 2) return "2 rows lie on a line, so edges from them mean nothing";
   if (rows >= columns) return "";
   return std::to_string(rows)
       .append(" rows for ")
