@@ -1,4 +1,4 @@
-"""Pictures of causal graphs as SVG."""
+"""Pictures of causal graphs as SVG, alone or in an HTML page."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .._hints import Numbers
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
 from .graph_exports import KnownGraph, known_graph
+from .graph_page import EdgeFacts, page_text
 
 __all__ = ["GraphPicture", "draw_graph"]
 
@@ -35,11 +36,20 @@ class GraphPicture:
     """An SVG picture. A notebook shows it, and ``save`` writes it to a file.
 
     ``columns`` has the numbers of the columns that the picture shows, ``edges`` the pairs (cause,
-    effect), and ``hidden`` the number of edges that it leaves out.
+    effect), ``facts`` the names and numbers of these edges, and ``hidden`` the number of edges that
+    it leaves out.
     """
 
-    def __init__(self, svg: str, columns: list[int], edges: list[tuple[int, int]], hidden: int):
+    def __init__(
+        self,
+        svg: str,
+        columns: list[int],
+        edges: list[tuple[int, int]],
+        hidden: int,
+        facts: Sequence[EdgeFacts] = (),
+    ):
         self.svg, self.columns, self.edges, self.hidden = svg, columns, edges, hidden
+        self.facts = list(facts)
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -51,10 +61,20 @@ class GraphPicture:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the picture to an SVG file, completely or not at all."""
-        require_kind(path, ".svg")
+        """Writes the picture to an SVG file, or to an HTML page if the name ends in .html;
+        completely or not at all.
+
+        The page is one file and loads nothing. It shows the numbers of an edge or a column under
+        the pointer or at a touch, lists the edges, and hides edges of a small weight or frequency.
+        """
+        page = str(os.fspath(path)).lower().endswith(".html")
+        if not page and not str(os.fspath(path)).lower().endswith(".svg"):
+            require_kind(path, ".svg or .html")
         with whole_file(path, encoding="utf-8") as file:
-            file.write(self.svg)
+            file.write(self._page() if page else self.svg)
+
+    def _page(self) -> str:
+        return page_text(self.svg, self.facts, "Causal graph")
 
 
 @checked
@@ -108,7 +128,14 @@ def draw_graph(
     joined = {node for pair in pairs for node in pair}
     lone = len(whole.names) - len(joined | set(drawn))
     svg = _svg(whole, drawn, shown, set(centre), {(i, j) for i, j in reversible}, pairs, lone)
-    return GraphPicture(svg, drawn, shown, len(pairs) - len(shown))
+    facts = [_facts(whole, i, j) for i, j in shown]
+    return GraphPicture(svg, drawn, shown, len(pairs) - len(shown), facts)
+
+
+def _facts(graph: KnownGraph, i: int, j: int) -> EdgeFacts:
+    own, weight = graph.said(i, j), graph.adjacency[i, j].item()
+    known = [own.get(name) for name in ("scores", "frequencies", "low", "high")]
+    return EdgeFacts(graph.names[i], graph.names[j], weight, *known)
 
 
 def _column(names: list[str], column: str | int) -> int:
@@ -240,7 +267,9 @@ def _svg(
         pieces = "".join(f" C {at(a)} {at(b)} {at(end)}" for a, b, end in bezier_pieces(points))
         dashes = ' stroke-dasharray="6 4"' if weight < 0 else ""
         parts.append(
-            f'<g><title>{escape(_title(graph, i, j, loose))}</title><path class="edge" '
+            f"<g{_data(i, j, weight, frequency)}>"
+            f"<title>{escape(_title(graph, i, j, loose))}</title>"
+            f'<path class="edge" '
             f'd="M {at(points[0])}{pieces}" fill="none" stroke="{colour}" '
             f'stroke-width="{stroke:.2f}"{dashes}/>'
             + (
@@ -253,7 +282,7 @@ def _svg(
     for node, label, (x, y), wide in zip(drawn, labels, places, widths):
         corner = at((x - wide / 2, y + _HEIGHT / 2)).split()
         parts.append(
-            f"<g><title>{escape(printable(graph.names[node]))}</title>"
+            f'<g data-column="{node}"><title>{escape(printable(graph.names[node]))}</title>'
             f'<rect class="{"chosen" if node in centre else "node"}" x="{corner[0]}" '
             f'y="{corner[1]}" width="{wide:.1f}" height="{_HEIGHT:.0f}" rx="6" fill="#fff" '
             f'stroke="#1a1a1a"/><text x="{x - left:.1f}" y="{_MARGIN + _HEIGHT / 2 - y + 4:.1f}" '
@@ -270,6 +299,12 @@ def _svg(
             f'<text class="small" x="{_MARGIN}" y="{height - 8:.0f}">{"; ".join(notes)}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _data(i: int, j: int, weight: float, frequency: float | None) -> str:
+    """Attributes of an edge, by which the scripts of a page find and hide it."""
+    text = f' data-edge="" data-cause="{i}" data-effect="{j}" data-weight="{weight:.6g}"'
+    return text if frequency is None else f'{text} data-frequency="{frequency:.6g}"'
 
 
 def _head(points: Any, stroke: float) -> tuple[list[Any], Any]:

@@ -133,6 +133,41 @@ def test_networkx_gets_everything_known():
     assert bare.edges["x0", "x1"] == {"weight": 2.0} and "x3" in bare
 
 
+def test_a_page_is_one_file_with_every_number(tmp_path):
+    made = causal.simulate(nodes=6, degree=1, observations=200, seed=4)
+    names = ["a<b", *"bcdef"]
+    graph = CausalGraph(confidence=10, standardise=True).fit(made.table, names=names)
+    picture = graph.draw()
+    picture.save(tmp_path / "graph.HTML")
+    page = (tmp_path / "graph.HTML").read_text(encoding="utf-8")
+    assert picture.svg in page and page.startswith("<!doctype html>")
+    assert 'name="viewport"' in page and "http" not in page.replace(
+        'xmlns="http://www.w3.org/2000/svg"', ""
+    )
+    assert page.count('<input id="weight"') == page.count('<input id="frequency"') == 1
+    assert page.count("<tbody><tr>") == 1 and "a&lt;b" in page and "a<b" not in page
+    known = {(e.cause, e.effect): e for e in graph.edges()}
+    assert len(picture.facts) == len(picture.edges) == len(known) > 0
+    for (i, j), facts in zip(picture.edges, picture.facts):
+        edge = known[facts.cause, facts.effect]
+        assert (names[i], names[j]) == (edge.cause, edge.effect)
+        assert facts == (*edge[:2], edge.weight, edge.score, edge.frequency, edge.low, edge.high)
+        place = f'data-cause="{i}" data-effect="{j}" data-weight="{edge.weight:.6g}"'
+        assert f'{place} data-frequency="{edge.frequency:.6g}"' in page
+
+
+def test_a_page_of_a_bare_matrix(tmp_path):
+    causal.draw_graph(CHAIN).save(tmp_path / "graph.html")
+    page = (tmp_path / "graph.html").read_text(encoding="utf-8")
+    assert '<input id="weight" type="range" min="0" max="2"' in page
+    assert 'id="frequency"' not in page and "<th>score</th>" not in page
+    causal.draw_graph(torch.zeros(2, 2)).save(tmp_path / "empty.html")
+    assert "no edges" in (tmp_path / "empty.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"a name that ends in \.svg or \.html, got .*pdf'"):
+        causal.draw_graph(CHAIN).save(tmp_path / "graph.pdf")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["empty.html", "graph.html"]
+
+
 def test_igraph_gets_everything_known():
     pytest.importorskip("igraph")
     made = causal.simulate(nodes=6, degree=1, observations=200, seed=4)
