@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -98,10 +99,44 @@ CausalFitOptions options_among(CausalFitOptions options, const std::vector<int64
   return options;
 }
 
-// The graph of a sample; columns that are constant there have no edges.
+// int64 [k]: the columns of a sample that a fit accepts. Values that are missing and rows with an
+// intervention on a column do not count. The column must vary within groups; with groups, or
+// interventions on it, its regression needs three degrees of freedom.
+Tensor usable_columns(const Tensor& table, const CausalFitOptions& options) {
+  constexpr int64_t kLeastFree = 3;
+  const int64_t rows = table.size(0), columns = table.size(1);
+  Tensor unused = table.isnan();
+  auto left_out = unused.accessor<bool, 2>();
+  std::vector<bool> targeted(static_cast<size_t>(columns));
+  for (size_t row = 0; row < options.targets.size(); ++row) {
+    for (const int64_t column : options.targets[row]) {
+      if (column < 0 || column >= columns) return at::arange(columns);  // the fit refuses it
+      left_out[static_cast<int64_t>(row)][column] = true;
+      targeted[static_cast<size_t>(column)] = true;
+    }
+  }
+  const auto values = table.accessor<double, 2>();
+  std::vector<int64_t> kept;
+  for (int64_t column = 0; column < columns; ++column) {
+    std::unordered_map<int64_t, double> first;  // value of each group
+    int64_t used = 0;
+    bool varies = false;
+    for (int64_t row = 0; row < rows; ++row) {
+      if (left_out[row][column]) continue;
+      const double value = values[row][column];
+      const int64_t group = options.groups.empty() ? 0 : options.groups[static_cast<size_t>(row)];
+      varies = first.emplace(group, value).first->second != value || varies;
+      ++used;
+    }
+    const bool counted = !options.groups.empty() || targeted[static_cast<size_t>(column)];
+    if (varies && (!counted || used - std::ssize(first) + 1 >= kLeastFree)) kept.push_back(column);
+  }
+  return at::tensor(at::IntArrayRef(kept), at::kLong);
+}
+
+// The graph of a sample; columns that say nothing there have no edges.
 Tensor graph_of_sample(const Tensor& table, const CausalFitOptions& options) {
-  const Tensor varies = table.ne(table.narrow(0, 0, 1)).any(0);
-  const Tensor kept = varies.nonzero().flatten();
+  const Tensor kept = usable_columns(table, options);
   if (kept.numel() == table.size(1)) return causal_fit(table, options).adjacency;
   Tensor graph = at::zeros({table.size(1), table.size(1)}, at::kDouble);
   if (kept.numel() < 2) return graph;

@@ -27,7 +27,7 @@ Tensor causes_in(const Tensor& graph, int64_t effect) {
 
 // A table with the values less the means of their groups.
 Tensor less_group_means(const Tensor& table, const Tensor& groups) {
-  if (!groups.defined()) return table;
+  if (!groups.defined() || groups.numel() == 0) return table;
   const int64_t count = groups.max().item<int64_t>() + 1;
   const Tensor sums = at::zeros({count, table.size(1)}, at::kDouble).index_add(0, groups, table);
   const Tensor rows = at::bincount(groups, {}, count).unsqueeze(1);

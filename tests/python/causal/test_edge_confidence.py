@@ -179,3 +179,46 @@ def test_confidence_of_genes_is_added(made):
     sc.fit(data, confidence=5, steps=2)
     expected = causal.edge_confidence(made.table, replicates=5).frequencies
     assert (data.varp["causal_frequencies"].toarray() == expected.numpy()).all()
+
+
+def sparse_values(table):
+    table[4:, 1] = torch.nan
+    return dict(missing="likelihood")
+
+
+def few_rows_without_interventions(table):
+    return dict(targets=[1] * (len(table) - 3) + [-1] * 3)
+
+
+def nearly_constant_in_groups(table):
+    groups = [row % 4 for row in range(len(table))]
+    table[:, 1] = torch.tensor(groups)
+    table[0, 1] += 1
+    return dict(groups=groups)
+
+
+def groups_of_one_row(table):
+    return dict(groups=list(range(len(table) - 2)) + [0, 1])
+
+
+@pytest.mark.filterwarnings("ignore::nsimplex.causal.FewRowsWarning")
+@pytest.mark.parametrize("resampling", ["halves", "bootstrap"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        sparse_values,
+        few_rows_without_interventions,
+        nearly_constant_in_groups,
+        groups_of_one_row,
+    ],
+)
+def test_columns_that_say_nothing_in_a_sample_have_no_edges_there(made, spoil, resampling):
+    table = made.table.clone()
+    options = spoil(table)
+    found = causal.edge_confidence(table, replicates=12, resampling=resampling, **options)
+    frequencies = found.frequencies
+    assert frequencies.isfinite().all() and frequencies.max() <= 1
+    if spoil is not groups_of_one_row:
+        assert frequencies[1].max() < 1 and frequencies[:, 1].max() < 1
+        others = [0, 2, 3, 4, 5]
+        assert frequencies[others][:, others].max() > 0.5
