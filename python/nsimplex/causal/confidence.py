@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -82,6 +82,7 @@ def edge_confidence(
     soft: bool = False,
     kinds: Sequence[str] | Mapping[int | str, str] | None = None,
     missing: Missing = "refuse",
+    progress: Callable[[int, int], Any] | None = None,
 ) -> EdgeConfidence:
     """Learns the graph of a table and of many samples of its rows.
 
@@ -101,11 +102,13 @@ def edge_confidence(
         estimator, nonlinear, standardise, threshold, forbidden, required, tiers, groups, targets,
             soft, kinds, missing: as in :func:`causal_fit`.
         seed: seed of the samples and of the fits.
+        progress: called with the number of samples that are done, and ``replicates``, after each
+            sample. With ``n_jobs`` of several, the calls come together after the last sample.
 
     The interval of a weight belongs to the graph of all rows: the columns of each sample are
     regressed on their causes in that graph. With ``nonlinear`` or ``kinds`` it is the range of the
-    weights that samples with this edge have. A column that is constant in a sample has no edges
-    there.
+    weights that samples with this edge have. A column has no edges in a sample in which it is
+    constant (within groups, and in rows without an intervention on it) or has too few values.
 
     Raises:
         ValueError, TypeError: the message names the argument.
@@ -146,6 +149,7 @@ def edge_confidence(
         level=level,
         n_jobs=n_jobs,
         label="edge_confidence",
+        progress=progress,
     )
 
 
@@ -160,6 +164,7 @@ def confidence_of(
     n_jobs: int | None = None,
     label: str,
     argument: str = "replicates",
+    progress: Callable[[int, int], Any] | None = None,
 ) -> EdgeConfidence:
     """The confidence in a graph that was learned from these values with these options. The seed is
     that of the options."""
@@ -179,6 +184,8 @@ def confidence_of(
         for total, each in zip(sums, found, strict=True):
             total += each
         weights.append(own)
+        if progress is not None:
+            progress(len(weights), replicates)
     frequencies, connected, ancestors = (total / replicates for total in sums)
     low, high = torch.full_like(frequencies, torch.nan), torch.full_like(frequencies, torch.nan)
     if len(edges) > 0:

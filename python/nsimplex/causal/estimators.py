@@ -150,6 +150,9 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
             VarianceOrderWarning: variances alone order the columns (at most 1,000); the message has
                 the evidence.
             FewRowsWarning: as in :func:`causal_fit`.
+
+        After Ctrl-C during the samples of ``confidence`` the estimator has the graph of all rows,
+        without ``min_frequency``.
         """
         self._learn(*self._with_rows(X, names, groups, targets), forbidden, required, tiers)
         return self
@@ -313,6 +316,9 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
         for name in ("confidence_", "frequencies_"):
             self.__dict__.pop(name, None)
+        # Ctrl-C in one of the samples leaves a fitted graph.
+        scaled = self._scaled(kept.values)
+        self.linear_ = regress(scaled, self.adjacency_, **rows)
         if self.confidence:
             self.confidence_ = confidence_of(
                 kept.values,
@@ -327,8 +333,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
             self.frequencies_ = self.confidence_.frequencies
         if self.min_frequency is not None:
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
-        scaled = self._scaled(kept.values)
-        self.linear_ = regress(scaled, self.adjacency_, **rows)
+            self.linear_ = regress(scaled, self.adjacency_, **rows)
         if len(self.adjacency_) > _MOST_COMPARED:
             return
         if kinds:

@@ -181,6 +181,25 @@ def test_confidence_of_genes_is_added(made):
     assert (data.varp["causal_frequencies"].toarray() == expected.numpy()).all()
 
 
+def test_progress_counts_the_samples(made):
+    seen = []
+    causal.edge_confidence(made.table, replicates=3, progress=lambda *done: seen.append(done))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_an_interruption_of_the_samples_keeps_the_graph(made, monkeypatch):
+    def interrupted(self, number):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nsimplex.causal.confidence._Samples.__call__", interrupted)
+    graph = CausalGraph(standardise=True, confidence=4, min_frequency=1.0)
+    with pytest.raises(KeyboardInterrupt):
+        graph.fit(made.table)
+    plain = CausalGraph(standardise=True).fit(made.table)
+    assert graph.edges() == plain.edges() and not hasattr(graph, "confidence_")
+    assert graph.score(made.table) == plain.score(made.table)
+
+
 def sparse_values(table):
     table[4:, 1] = torch.nan
     return dict(missing="likelihood")
