@@ -26,7 +26,7 @@ class EdgeFacts(NamedTuple):
 _STYLE = (
     "body { margin: 0; font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; } "
     "main { max-width: 72rem; margin: auto; padding: 1rem; } "
-    "h1 { font-size: 1.3rem; } "
+    "h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; } "
     "label { display: block; margin: .5rem 0; } "
     "input { width: 16rem; max-width: 60vw; height: 2rem; vertical-align: middle; } "
     ".scroll { overflow: auto; border: 1px solid #ccc; max-height: 80vh; } "
