@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "causal/matrix.h"
@@ -58,6 +59,30 @@ inline std::pair<at::Tensor, at::Tensor> checked_table_and_graph(const std::stri
   TORCH_CHECK_VALUE(both.first.size(1) == both.second.size(1), at, "graph: expected one over ",
                     both.first.size(1), " columns, got ", both.second.size(1));
   return both;
+}
+
+/// float64 [M]: per column of a table [n, M] the exponent e of its largest number, which is below
+/// 2^e. NaN does not count.
+inline at::Tensor binary_exponents(const at::Tensor& table) {
+  const at::Tensor largest = table.nan_to_num(0.0).abs().amax(0);
+  return std::get<1>(at::frexp(largest)).to(at::kDouble);
+}
+
+/// table * 2^exponents, with one exponent per column or one in all, without intermediate results
+/// out of range.
+inline at::Tensor times_power(const at::Tensor& table, const at::Tensor& exponents) {
+  const at::Tensor half = (exponents / 2).floor();
+  return table * at::exp2(half) * at::exp2(exponents - half);
+}
+
+/// The largest of binary_exponents() as a tensor [], by which a table can be scaled so that squares
+/// stay within the range of double; 0 if they are far from its ends anyway.
+inline at::Tensor large_exponent(const at::Tensor& table) {
+  constexpr double kModerate = 200;
+  if (table.numel() == 0) return at::zeros({}, at::kDouble);
+  const at::Tensor exponents = binary_exponents(table);
+  const bool moderate = exponents.abs().max().item<double>() <= kModerate;
+  return moderate ? at::zeros({}, at::kDouble) : exponents.max();
 }
 
 /// Of a contiguous float64 matrix; lives as long as the tensor.

@@ -177,7 +177,9 @@ VarianceOrder variance_order(const Tensor& table, const Tensor& graph) {
 
 CausalLimits causal_limits(const Tensor& table, const Tensor& graph,
                            const CausalLimitsOptions& options) {
-  const auto [values, known] = checked_table_and_graph("[causal_limits] ", table, graph);
+  const auto [given, known] = checked_table_and_graph("[causal_limits] ", table, graph);
+  // Squares stay within the range of double. BIC alone depends on the scale.
+  const Tensor exponent = large_exponent(given), values = times_power(given, -exponent);
   const int64_t rows = values.size(0), count = values.size(1);
   const auto named = static_cast<int64_t>(options.names.size());
   TORCH_CHECK_VALUE(values.isfinite().all().item<bool>(),
@@ -200,7 +202,8 @@ CausalLimits causal_limits(const Tensor& table, const Tensor& graph,
   const Tensor cpdag = completed(edges);
   Dependence dependence = dependent_noises(noise, edges, options.level);
   CausalLimits found{
-      .bic = deviance.sum().item<double>() + std::log(static_cast<double>(rows)) * parameters,
+      .bic = deviance.sum().item<double>() + std::log(static_cast<double>(rows)) * parameters +
+             2 * std::numbers::ln2 * static_cast<double>(given.numel()) * exponent.item<double>(),
       .cpdag = cpdag,
       .reversible = edges.logical_and(cpdag).logical_and(cpdag.t()).nonzero().contiguous(),
       .variances = variances,

@@ -35,7 +35,8 @@ constexpr double kNoWeight = std::numeric_limits<double>::quiet_NaN();
 
 // Continuous columns less their means and divided by their deviations, of the values there.
 Tensor scaled_columns(const Tensor& table, const std::vector<ColumnKind>& kinds) {
-  const Tensor centred = table - table.nanmean(0);
+  const Tensor moderate = times_power(table, -binary_exponents(table));
+  const Tensor centred = moderate - moderate.nanmean(0);
   const Tensor scaled = centred / centred.square().nanmean(0).sqrt();
   if (kinds.empty()) return scaled;
   Tensor plain = at::zeros({table.size(1)}, at::kBool);
@@ -43,6 +44,13 @@ Tensor scaled_columns(const Tensor& table, const std::vector<ColumnKind>& kinds)
     if (kinds[column] != ColumnKind::continuous) plain[static_cast<int64_t>(column)] = true;
   }
   return at::where(plain, table, scaled);
+}
+
+// The table in units in which the squares of all columns stay within the range of double. Weights
+// are the same in all units of a whole table. Columns of other kinds have no units.
+Tensor moderate_columns(const Tensor& table, const CausalFitOptions& options) {
+  if (options.standardise) return scaled_columns(table, options.kinds);
+  return options.kinds.empty() ? times_power(table, -large_exponent(table)) : table;
 }
 
 // The rows of a sample. Both halves of a pair come from one permutation.
@@ -174,7 +182,7 @@ struct Samples {
 class Sampler {
  public:
   Sampler(const Tensor& table, const Tensor& graph, CausalFitOptions options, Resampling resampling)
-      : table_(options.standardise ? scaled_columns(table, options.kinds) : table),
+      : table_(moderate_columns(table, options)),
         graph_(graph),
         places_((graph != 0).flatten().nonzero().flatten()),
         options_(std::move(options)),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import subprocess
 
 import pytest
@@ -99,6 +100,28 @@ def test_kinds_groups_and_words_reach_the_samples(executable, subprocess_env, fi
     )
     assert done.returncode == 0, done.stderr
     assert "of 2 samples" in done.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--standardise"]])
+def test_units_far_from_one_change_no_interval(executable, subprocess_env, file, tmp_path, options):
+    names, *rows = file.read_text().splitlines()
+    large = tmp_path / "large.csv"
+    scaled = [",".join(repr(1e300 * float(cell)) for cell in row.split(",")) for row in rows]
+    large.write_text("\n".join([names, *scaled, ""]))
+    found = []
+    for table in (file, large):
+        words = [*options, "--confidence", 4, "--limits", "--json"]
+        done = run(executable, subprocess_env, table, *words)
+        assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        edges = [line for line in lines if line["kind"] == "edge_confidence"]
+        (limits,) = [line for line in lines if line["kind"] == "causal_limits"]
+        found.append(([(e["cause"], e["effect"], e["frequency"]) for e in edges], edges, limits))
+    (pairs, edges, _), (large_pairs, large_edges, limits) = found
+    assert pairs == large_pairs and len(pairs) > 0
+    for one, other in zip(edges, large_edges):
+        assert [one["low"], one["high"]] == pytest.approx([other["low"], other["high"]])
+    assert math.isfinite(limits["bic"])
 
 
 @pytest.mark.parametrize(
