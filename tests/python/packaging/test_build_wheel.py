@@ -96,7 +96,10 @@ def test_a_wheel_holds_a_build_for_each_torch(tool, tmp_path, monkeypatch):
         "Requires-Dist: numpy",
         "Requires-Dist: torch>=2.11,<2.15,!=2.12.*",
     ]
-    assert "License-File: LICENSE\nLicense-File: libeigen3-dev\n" in files[METADATA]
+    inside = [line for line in files[METADATA].splitlines() if line.startswith("License-File")]
+    assert inside == ["License-File: LICENSE", "License-File: fmt", "License-File: libeigen3-dev"]
+    assert "Victor Zverovich" in files[LICENCES + "fmt"]
+    assert "Permission is hereby granted, free of charge" in files[LICENCES + "fmt"]
     assert "Exhibit A - Source Code Form License Notice" in files[LICENCES + "libeigen3-dev"]
     lines = dict(line.split(",", 1) for line in files.pop(RECORD).splitlines())
     assert lines.pop(RECORD) == ","
