@@ -2,8 +2,8 @@
 
     python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
 
-RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``). `docs/molecules.md`
-describes the arrays of the file.
+RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``, or the extra
+``molecules``). `docs/molecules.md` describes the arrays of the file.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ class _Chemistry:
             from rdkit import Chem, RDLogger
             from rdkit.Chem import rdFingerprintGenerator
         except ImportError as error:
-            raise SystemExit("molecules: RDKit is needed: python -m pip install rdkit") from error
+            raise SystemExit(
+                "molecules: RDKit is needed: python -m pip install rdkit (the extra molecules)"
+            ) from error
         RDLogger.DisableLog("rdApp.*")  # this module reports errors itself, with the line
         self._chem = Chem
         self._hydrogens = hydrogens

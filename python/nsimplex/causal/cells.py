@@ -1,4 +1,4 @@
-"""Single-cell files as tables: reads h5ad through anndata (``pip install anndata``).
+"""Single-cell files as tables: reads h5ad through anndata (the extra ``cells``).
 
 python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels type=types.csv
 nsimplex causal fit pbmc.csv --drop --out runs/pbmc
@@ -40,7 +40,7 @@ def open_cells(path: str | os.PathLike[str]) -> Any:
         import anndata
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"h5ad files need anndata: python -m pip install anndata ({error})"
+            f"h5ad files need anndata: python -m pip install anndata, the extra cells ({error})"
         ) from None
     try:
         return anndata.read_h5ad(path)

@@ -213,7 +213,9 @@ def to_networkx(data: GraphData) -> Any:
     try:
         import networkx
     except ImportError:
-        raise ImportError("[to_networkx] NetworkX is needed: pip install networkx") from None
+        raise ImportError(
+            "[to_networkx] NetworkX is needed: pip install networkx (the extra graph)"
+        ) from None
     if data.sizes not in ((), (2,)):
         raise ValueError(
             f"[to_networkx] data: expected edges of size 2, got sizes {list(data.sizes)}"

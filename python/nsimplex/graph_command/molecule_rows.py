@@ -21,7 +21,8 @@ def read_molecules(table: Table, recipe: Recipe) -> Loaded:
         chemistry = molecules._Chemistry(bits=8, radius=2, hydrogens=False)
     except SystemExit:
         raise ValueError(
-            f"cannot read {printable(table.path)}: molecules need RDKit (pip install rdkit)"
+            f"cannot read {printable(table.path)}: molecules need RDKit: "
+            "python -m pip install rdkit (the extra molecules)"
         ) from None
     made, rows = [], []
     for row, (line, text) in enumerate(zip(table.lines, table.columns[recipe.smiles])):

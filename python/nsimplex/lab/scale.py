@@ -139,7 +139,9 @@ def draw(setting: Setting, path: str | os.PathLike[str]) -> None:
     try:
         import matplotlib
     except ImportError:
-        raise ValueError("--figure needs matplotlib: python -m pip install matplotlib") from None
+        raise ValueError(
+            "--figure needs matplotlib: python -m pip install matplotlib (the extra plots)"
+        ) from None
     from matplotlib.figure import Figure
 
     from ..report.elements import INK, MUTED, SERIES, STYLE, picture, svg

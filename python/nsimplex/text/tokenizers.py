@@ -93,7 +93,7 @@ class SentencePieceTokenizer(Tokenizer):
             except ImportError:
                 raise ImportError(
                     "[SentencePieceTokenizer] needs the package sentencepiece: "
-                    "python -m pip install sentencepiece"
+                    "python -m pip install sentencepiece (the extra text)"
                 ) from None
             processor = SentencePieceProcessor()
             try:
@@ -144,7 +144,8 @@ class JsonTokenizer(Tokenizer):
             from tokenizers import Tokenizer as Loaded
         except ImportError:
             raise ImportError(
-                "[JsonTokenizer] needs the package tokenizers: python -m pip install tokenizers"
+                "[JsonTokenizer] needs the package tokenizers: python -m pip install tokenizers "
+                "(the extra text)"
             ) from None
         text = text_of(path)
         try:

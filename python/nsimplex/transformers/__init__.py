@@ -14,7 +14,7 @@ try:
 except ImportError as _error:
     raise ImportError(
         "[nsimplex.transformers] transformers: expected the package, which is not installed; run "
-        "pip install 'transformers>=5.20'"
+        "pip install 'transformers>=5.20' (the extra transformers)"
     ) from _error
 
 from ..nn.upcycling import calibrate, order_shares

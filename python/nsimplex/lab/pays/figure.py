@@ -74,7 +74,9 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
     try:
         import matplotlib
     except ImportError:
-        raise ValueError("--figure needs matplotlib: python -m pip install matplotlib") from None
+        raise ValueError(
+            "--figure needs matplotlib: python -m pip install matplotlib (the extra plots)"
+        ) from None
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 

@@ -1,0 +1,49 @@
+"""The extras of pyproject.toml are documented, and messages name those that there are."""
+
+import re
+
+import pytest
+import tomllib
+
+
+@pytest.fixture(scope="module")
+def project(root):
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def extras(project):
+    """The names of the packages of each extra."""
+    name = re.compile(r"[\w-]+")
+    return {
+        extra: [name.match(package)[0] for package in packages]
+        for extra, packages in project["optional-dependencies"].items()
+    }
+
+
+def test_the_tour_has_a_row_per_extra(root, extras):
+    page = (root / "docs" / "tour.md").read_text(encoding="utf-8")
+    section = page.partition("### Optional packages")[2]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE)
+    assert {extra: packages.split(", ") for extra, packages in rows} == extras
+
+
+def test_a_message_that_installs_a_package_of_an_extra_names_it(root, extras):
+    """A package of its own, such as igraph, needs no extra."""
+    of = {package: extra for extra, packages in extras.items() for package in packages}
+    named = []
+    for path in sorted((root / "python" / "nsimplex").rglob("*.py")):
+        text = re.sub(r'"\s+f?"', "", path.read_text(encoding="utf-8"))  # literals in a row
+        for package, after in re.findall(r"pip install '?([\w-]+)(.{60})", text, re.DOTALL):
+            if package in of:
+                named.append(package)
+                words = " ".join(after.replace("`", "").split())
+                assert f"the extra {of[package]}" in words, f"{path}: {package}"
+    assert {"rdkit", "anndata", "matplotlib", "networkx", "tokenizers"} <= set(named)
+
+
+def test_the_supported_versions_are_those_that_pages_tell(root, project):
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert project["requires-python"] == ">=3.10" and "Python 3.10 or later" in readme
+    assert "torch 2.11 to 2.14" in readme
+    assert "torch 2.11 to 2.14" in (root / "docs" / "tour.md").read_text(encoding="utf-8")
