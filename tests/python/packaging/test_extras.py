@@ -47,3 +47,11 @@ def test_the_supported_versions_are_those_that_pages_tell(root, project):
     assert project["requires-python"] == ">=3.10" and "Python 3.10 or later" in readme
     assert "torch 2.11 to 2.14" in readme
     assert "torch 2.11 to 2.14" in (root / "docs" / "tour.md").read_text(encoding="utf-8")
+
+
+def test_the_classifiers_name_the_versions_of_the_systems_of_the_readme(root, project):
+    """Debian 12 has Python 3.11, Ubuntu 24.04 has 3.12, and Debian 13 has 3.13."""
+    named = [each for each in project["classifiers"] if each.startswith("Programming Language ::")]
+    minors = [each.rpartition(" ")[2] for each in named if ":: Python :: 3." in each]
+    assert minors == ["3.11", "3.12", "3.13"]
+    assert "Debian 12/13 or Ubuntu 24.04" in (root / "README.md").read_text(encoding="utf-8")
