@@ -178,7 +178,7 @@ def draw(setting: Setting, path: str | os.PathLike[str]) -> None:
         lines = fields[0].get_lines()[: len(names)]
         figure.legend(lines, names, loc="outside upper center", ncols=len(names), frameon=False)
         alt = "Communication divided by compute of context parallel layers against the ranks"
-        text = svg(figure, "scale", alt)
+        text = svg(figure, "scale", alt, "")
     with whole_file(path) as file:
         file.write(picture(text, 900))
 

@@ -80,6 +80,8 @@ def growth_figure(run: Folder) -> str:
             drawing,
             f"lipschitz-{run.name}",
             "Lipschitz constants and bounds against tokens and radius",
+            "See how fast the measured constants grow, and how far they stay below the dashed "
+            "bound.",
         )
 
 
@@ -182,6 +184,8 @@ def surface_figure(rows: list[Row], name: str) -> str:
             drawing,
             f"surface-{name}",
             "The fall of the bound of the score over distance, for four norms",
+            "See how much of its value the bound loses as the distance grows, and how that depends "
+            "on the norm.",
         )
 
 
@@ -204,6 +208,7 @@ def path_figure(rows: list[Row], name: str) -> str:
             drawing,
             f"path-{name}",
             "Gap and score at one distance as one point moves to the origin",
+            "See whether the gap falls and the score rises as one point moves to the origin.",
         )
 
 
@@ -269,6 +274,7 @@ def bias_figure(rows: list[Row], name: str) -> str:
             drawing,
             f"bias-{name}",
             "The average bias of noisy scores over the number of noises, with its limit",
+            "See where averages over more noises go: to the dashed line and not to 0.",
         )
 
 
@@ -340,6 +346,8 @@ def complexity_figure(rows: list[Row], name: str) -> str:
             drawing,
             f"complexity-{name}",
             "Seconds of structure learning and embedding over rows and columns",
+            "See how fast the time grows: on these axes a straight line is a power, and its slope "
+            "is the exponent.",
         )
 
 

@@ -4,10 +4,14 @@ ball, and what the steps cost."""
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from .elements import (
     INK,
@@ -73,7 +77,14 @@ def answers_figure(row: Row, name: str) -> str:
         axes.invert_yaxis()
         axes.set_xlim(0, 1.3)  # also a narrow chart has room for the numbers
         finish(axes, "F1 of the graph, AUPRC of the scores", "")
-        return svg(drawing, f"fit-{name}", "F1 and AUPRC of the estimator and of three baselines")
+        return svg(
+            drawing,
+            f"fit-{name}",
+            "F1 and AUPRC of the estimator and of the baselines",
+            "See how much longer the bars of the estimator are than the grey ones of the "
+            "baselines. F1 compares the edges with the true graph, and AUPRC the order of their "
+            "scores.",
+        )
 
 
 def _remark(row: Row) -> str:
@@ -248,6 +259,27 @@ def principal_axes(points: np.ndarray) -> np.ndarray:
     return axes * np.where(axes[np.abs(axes).argmax(axis=0), range(2)] < 0, -1, 1)
 
 
+#: Where a name stands beside its node, in points: the first place that is free is taken.
+_PLACES = [((6, 5), "left"), ((6, -12), "left"), ((-6, 5), "right"), ((-6, -12), "right")]
+
+
+def place_names(figure: Figure, texts: list[Annotation]) -> None:
+    """Moves names that overlap an earlier one, and hides those for which no place is free."""
+    for text in texts:
+        text.set_visible(True)
+    figure.draw_without_rendering()
+    taken: list[Bbox] = []
+    for text in texts:
+        for offset, side in _PLACES:
+            text.set(position=offset, horizontalalignment=side)
+            box = text.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+        else:
+            text.set_visible(False)
+
+
 def ball_figure(ball: Ball) -> str:
     """The unit disc with nodes, sized by generality, and their strongest edges."""
     axes_of = principal_axes(ball.points)
@@ -276,16 +308,11 @@ def ball_figure(ball: Ball) -> str:
             else (4 + 60 * ball.generality / largest)
         )
         axes.scatter(*shown.T, s=sizes, color=SERIES[1], zorder=2, linewidths=0)
-        named = range(len(ball.names)) if small else np.argsort(-ball.generality)[:12]
-        for node in named:
-            axes.annotate(
-                ball.names[node],
-                shown[node],
-                xytext=(6, 5),
-                textcoords="offset points",
-                color=INK,
-                fontsize=8.5,
-            )
+        named = np.argsort(-ball.generality, kind="stable")[: None if small else 12]
+        look: dict[str, Any] = {"textcoords": "offset points", "color": INK, "fontsize": 8.5}
+        texts = [
+            axes.annotate(ball.names[node], shown[node], xytext=(6, 5), **look) for node in named
+        ]
         axes.set_xlim(-1.04, 1.04)
         axes.set_ylim(-1.04, 1.04)
         axes.set_aspect("equal")
@@ -294,6 +321,10 @@ def ball_figure(ball: Ball) -> str:
             drawing,
             f"ball-{ball.name}",
             "Nodes of a graph in the Poincaré ball, with edges as geodesics",
+            "See which nodes are general causes: they are large and near the middle, and their "
+            "effects lie further out. A name is left out where it would cover that of a more "
+            "general node.",
+            lambda: place_names(drawing, texts),
         )
 
 
@@ -350,6 +381,8 @@ def trade_off_figure(rows: list[Row], name: str) -> str:
             drawing,
             f"synthetic-{name}",
             "How well edges and generality are kept, against the pull to the origin",
+            "See which pull keeps both: edges have to be above the dashed line at 0.8, and "
+            "generality above the one at 0.4.",
         )
 
 

@@ -14,6 +14,7 @@ from .run import Folder, Row, number
 
 _KINDS = ("plain", "augmented", "balanced")
 _BINS = 40
+_SEE = "See whether line graphs lie further right than graphs: their bottlenecks are milder."
 _LARGEST = 1e6  # of a curvature that is drawn
 _FACTS = (
     ("graphs", "graphs", 0),
@@ -95,4 +96,4 @@ def _histograms(folder: str, name: str, values: np.ndarray) -> str:
             f"the mean over the edges is {means[0, 0]:.3g} and {means[1, 0]:.3g} on average, the "
             f"minimum {means[0, 1]:.3g} and {means[1, 1]:.3g}"
         )
-        return f"<h3>{name}</h3>" + svg(drawing, f"curvature-{name}-{folder}", said)
+        return f"<h3>{name}</h3>" + svg(drawing, f"curvature-{name}-{folder}", said, _SEE)

@@ -15,7 +15,19 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Curve
 
 from .._layered import bezier_pieces, causal_order, edge_curves, letters, place_nodes
-from .elements import CARD, INK, MUTED, SERIES, STYLE, heat_map, section, short, svg, table
+from .elements import (
+    CARD,
+    INK,
+    MUTED,
+    SERIES,
+    STYLE,
+    heat_map,
+    section,
+    sentence,
+    short,
+    svg,
+    table,
+)
 from .learned import (
     EXTRA,
     LEARNED,
@@ -159,9 +171,10 @@ def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
             f"{len(names)} nodes in layers from causes down to effects, with {len(edges)} edges as "
             "arrows"
         )
-        picture = svg(drawing, f"dag-{name}", alt)
+        picture = svg(drawing, f"dag-{name}", alt, "")
+    see = sentence("See which columns are first causes: arrows lead down from causes to effects.")
     # A small graph is not blown up.
-    return f'<div style="max-width: {1.5 * (right - left):.0f}px">{picture}</div>'
+    return f'{see}<div style="max-width: {1.5 * (right - left):.0f}px">{picture}</div>'
 
 
 _MOST_DRAWN = 60  # of a picture

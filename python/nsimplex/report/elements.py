@@ -8,7 +8,7 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from html import escape
 from typing import Any
 
@@ -143,19 +143,34 @@ def dashes(index: int) -> str | tuple:
     return ("-", (0, (4, 2)), (0, (1, 2)))[index // len(SERIES) % 3]
 
 
-def svg(figure: Figure, name: str, alt: str) -> str:
-    """The figure as an element of the page; `alt` is what it shows, in words. Axes that matplotlib
-    arranges itself are drawn twice: for wide screens and, narrower, for phones. Names that leave a
-    narrow drawing no room make it one drawing, which a phone scrolls."""
+def sentence(text: str) -> str:
+    """The sentence above a chart that says what to see in it."""
+    return f'<p class="see">{escape(text)}</p>' if text else ""
+
+
+def svg(
+    figure: Figure, name: str, alt: str, see: str, arrange: Callable[[], None] | None = None
+) -> str:
+    """The figure as an element of the page, below a sentence that says what to see. ``alt`` is what
+    it shows, in words, and ``see`` is empty for a picture that stands by itself. Axes that
+    matplotlib arranges itself are drawn twice: for wide screens and, narrower, for phones.
+    ``arrange`` is called before each drawing. Names that leave a narrow drawing no room make it one
+    drawing, which a phone scrolls."""
+    return sentence(see) + _pictures(figure, name, alt, arrange or (lambda: None))
+
+
+def _pictures(figure: Figure, name: str, alt: str, arrange: Callable[[], None]) -> str:
     for axes in figure.axes:
         _write_powers_out(axes.xaxis)
         _write_powers_out(axes.yaxis)
+    arrange()
     wide = _drawn(figure, name, alt)
     if figure.get_layout_engine() is None:
         return readable(wide)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         _make_narrow(figure)
+        arrange()
         narrow = _drawn(figure, f"{name}-narrow", alt)
     if any("not applied" in str(warning.message) for warning in said):
         return readable(wide)
@@ -294,24 +309,35 @@ def finish(axes, xlabel: str, ylabel: str) -> None:
     axes.margins(x=0.02)
 
 
-def label(axes, x: float, y: float, text: str, color: str, shift: float = 0) -> None:
-    """Names a curve at its right end, so that no legend is needed."""
-    axes.annotate(
-        text,
-        (x, y),
-        xytext=(8, shift),
-        textcoords="offset points",
-        va="center",
-        color=color,
-        fontweight="bold",
-        annotation_clip=False,
-    )
-
-
 def spread_labels(axes, ends: list[tuple[float, float, str, str]]) -> None:
-    """Names curves that end close together, one above the other."""
+    """Names curves at their right ends, so that no legend is needed. Names of curves that end close
+    together lie one above the other."""
     for rank, (x, y, name, color) in enumerate(sorted(ends, key=lambda end: end[1])):
-        label(axes, x, y, name, color, shift=14 * (rank - (len(ends) - 1) / 2))
+        axes.annotate(
+            name,
+            (x, y),
+            xytext=(8, 14 * (rank - (len(ends) - 1) / 2)),
+            textcoords="offset points",
+            va="center",
+            color=color,
+            fontweight="bold",
+            annotation_clip=False,
+        )
+
+
+def spread_levels(axes, levels: list[tuple[float, str, str]]) -> None:
+    """Dotted lines at heights, each named at its left: the lowest below its line, others above."""
+    for rank, (height, name, color) in enumerate(sorted(levels)):
+        axes.axhline(height, color=color, linewidth=1.4, linestyle=":")
+        axes.annotate(
+            name,
+            (0.01, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 16 * rank - 8),
+            textcoords="offset points",
+            va="center",
+            color=color,
+        )
 
 
 def name_axes(axes, text: str) -> None:

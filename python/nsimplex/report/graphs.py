@@ -113,6 +113,7 @@ def validation_curves(run: TaskRun, figure: str, over: str = "epoch") -> str:
             drawing,
             f"{run.task}-{run.name}-{figure}",
             f"Validation {figure} of each model over {axis}",
+            "See which model is best on the validation split, and when its curve stops improving.",
         )
 
 
@@ -211,7 +212,13 @@ def scaling_curves(run: TaskRun, key: str, name: str) -> str:
         spread_labels(axes, ends)
         axes.set_xlabel("edges")
         axes.set_title(name, loc="left", fontsize=10.5, color=MUTED, pad=10)
-        return svg(drawing, f"{key}-{run.name}", f"{name} over the edges of the graph")
+        return svg(
+            drawing,
+            f"{key}-{run.name}",
+            f"{name} over the edges of the graph",
+            "See how fast the cost grows: on these axes a slope of 1 is a cost in proportion to "
+            "the edges.",
+        )
 
 
 def graph_scaling_section(run: TaskRun, only: bool) -> str:
@@ -324,6 +331,8 @@ def trials_figure(run: TaskRun, figure: str) -> str:
             drawing,
             f"{run.task}-{run.name}-{figure}",
             f"{figure} of every encoding, trial by trial",
+            "See whether the dots of an encoding lie apart from those of the others: one dot is "
+            "one trial, and a bar is a mean.",
         )
 
 

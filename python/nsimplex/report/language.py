@@ -18,7 +18,6 @@ from .elements import (
     amount,
     dashes,
     finish,
-    label,
     name_axes,
     new_axes,
     section,
@@ -65,13 +64,16 @@ def loss_curves(run: LanguageRun) -> str:
             marker = "o" if key == "val_loss" else None
             axes.plot(steps, losses, color=color, marker=marker, markersize=4.5, alpha=0.95)
             ends.append((steps[-1], losses[-1], name, color))
-        # Two curves often end together: the lower name goes below, the upper one above.
-        ends.sort(key=lambda end: end[1])
-        for index, (step, loss, name, color) in enumerate(ends):
-            shift = 0 if len(ends) == 1 else (-7, 7)[index]
-            label(axes, step, loss, name, color, shift)
+        spread_labels(axes, ends)
         finish(axes, "training steps", "loss, nats per token")
-        return svg(figure, f"loss-{run.name}", "Training and validation loss over training steps")
+        return svg(
+            figure,
+            f"loss-{run.name}",
+            "Training and validation loss over training steps",
+            "See whether the loss still falls at the end: then more steps would help. A validation "
+            "loss that rises while the training loss falls means that the model learns its text "
+            "by heart.",
+        )
 
 
 def _language(run: LanguageRun, only: bool) -> str:
@@ -133,7 +135,11 @@ def comparison_curves(run: ComparisonRun, equal: str) -> str:
             "validation loss, nats per token",
         )
         return svg(
-            figure, f"compare-{run.name}-{equal}", f"Validation loss of each model at equal {equal}"
+            figure,
+            f"compare-{run.name}-{equal}",
+            f"Validation loss of each model at equal {equal}",
+            "See which curve ends lowest: that model predicts the text best after "
+            + ("as much time." if equal == "time" else "as many steps."),
         )
 
 
@@ -157,6 +163,8 @@ def speed_up_curves(run: ComparisonRun) -> str:
             figure,
             f"speed-up-{run.name}",
             "Batch-wise speed-up of pairs of models over training steps",
+            "See whether a curve stays above 0: then the first model of the pair needs fewer steps "
+            "for the same loss.",
         )
 
 
@@ -266,6 +274,7 @@ def scaling_lines(name: str, points: list[Row], fits: list[Row]) -> str:
             figure,
             f"scaling-{name}",
             "Negative logarithm of the loss over the number of weights",
+            "See which line is higher and which one rises faster: higher is a lower loss.",
         )
 
 
@@ -336,6 +345,8 @@ def rates_figure(run: Folder, scale: str) -> str:
             drawing,
             f"transfer-{run.name}-{scale}",
             f"Validation loss against learning rate, {scale} scales",
+            "See whether the dots, which are the best rates, stand above each other: then the best "
+            "learning rate stays the same as the model grows.",
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import matplotlib
@@ -59,7 +58,7 @@ def _section(folder: Folder) -> str:
             if (points := _points(own, field))
         ]
         if curves:
-            parts += [f'<p class="see">{escape(see)}</p>', _chart(title, curves)]
+            parts.append(_chart(title, curves, see))
     return section("Attention layers", *parts, _last(layers)) if parts else ""
 
 
@@ -79,7 +78,7 @@ def _points(rows: list[Row], field: str) -> list[tuple[float, float]]:
     return [(step, value) for step, value in found if step is not None and value is not None]
 
 
-def _chart(title: str, curves: list[tuple[str, list[tuple[float, float]]]]) -> str:
+def _chart(title: str, curves: list[tuple[str, list[tuple[float, float]]]], see: str) -> str:
     figure, axes = new_axes(2.9)
     for index, (name, points) in enumerate(curves):
         axes.plot(
@@ -93,4 +92,4 @@ def _chart(title: str, curves: list[tuple[str, list[tuple[float, float]]]]) -> s
     finish(axes, "step", title)
     axes.legend(frameon=False, labelcolor="linecolor", fontsize=9)
     said = "; ".join(f"{name} to {points[-1][1]:.3g}" for name, points in curves)
-    return svg(figure, title, f"{title}: {said}")
+    return svg(figure, title, f"{title}: {said}", see)

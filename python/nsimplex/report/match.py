@@ -14,10 +14,11 @@ from .elements import (
     STYLE,
     amount,
     finish,
-    label,
     new_axes,
     percent,
     section,
+    spread_labels,
+    spread_levels,
     svg,
     table,
     tile,
@@ -157,6 +158,7 @@ def match_curves(run: MatchRun) -> str:
     """Held-out accuracy over steps, one curve an arm and seed, beside the majority rate."""
     with matplotlib.rc_context(STYLE):
         figure, axes = new_axes()
+        named = []
         for arm, color in zip(run.arms, SERIES):
             rows = [row for row in run.points if Arm.of(row) == arm]
             seeds = sorted({row.get("seed", 0) for row in rows})
@@ -174,12 +176,17 @@ def match_curves(run: MatchRun) -> str:
                 ends.append(points[-1])
             if ends:
                 last = max(ends, key=lambda row: row["step"])
-                label(axes, last["step"], last["accuracy"], str(arm), color)
+                named.append((last["step"], last["accuracy"], str(arm), color))
+        spread_labels(axes, named)
         _majority(axes, run)
         _percents(axes, min(r["accuracy"] for r in run.points))
         finish(axes, "training steps", "accuracy on held-out sequences")
         return svg(
-            figure, f"{run.task}-{run.name}", "Held-out accuracy of each model over training steps"
+            figure,
+            f"{run.task}-{run.name}",
+            "Held-out accuracy of each model over training steps",
+            "See which model learns the task: its curve rises from the share of the majority class "
+            "towards 100 %.",
         )
 
 
@@ -203,22 +210,10 @@ def _plot_seeds(
     return (places[-1], means[-1]) if points else None
 
 
-def _level(axes, run: MatchRun, arm: Arm, key: str, color: str, scale: float, name: str) -> None:
-    """A dotted line where one model lies whatever the horizontal axis says."""
+def _level(run: MatchRun, arm: Arm, key: str, scale: float, name: str) -> list:
+    """The height where one model lies whatever the horizontal axis says; empty if not known."""
     values = [scale * v for v in run.values(arm, key)]
-    if not values:
-        return
-    mean = sum(values) / len(values)
-    axes.axhline(mean, color=color, linewidth=1.4, linestyle=":")
-    axes.annotate(
-        name,
-        (0.01, mean),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, -8),
-        textcoords="offset points",
-        va="center",
-        color=color,
-    )
+    return [(sum(values) / len(values), name, _color(arm.order))] if values else []
 
 
 def _color(order: int) -> str:
@@ -237,7 +232,7 @@ def accuracy_against_keys(run: MatchRun) -> str:
         return ""
     with matplotlib.rc_context(STYLE):
         figure, axes = new_axes(3.6)
-        lowest = 0.5
+        lowest, named, levels = 0.5, [], []
         for (order, depth, sparse), arms in lines.items():
             dashed = sparse == "path"
             ends = _plot_seeds(axes, run, arms, "accuracy", _color(order), dashed, 1)
@@ -246,18 +241,12 @@ def accuracy_against_keys(run: MatchRun) -> str:
             x, y = ends
             lowest = min(lowest, *(v for _, arm in arms for v in run.values(arm, "accuracy")))
             layers = f", {depth} layers" if depth > 1 else ""
-            label(axes, x, y, f"order {order} {sparse}{layers}", _color(order), -7 if dashed else 7)
+            named.append((x, y, f"order {order} {sparse}{layers}", _color(order)))
         for arm in run.arms:
             if arm == Arm(arm.order):
-                _level(
-                    axes,
-                    run,
-                    arm,
-                    "accuracy",
-                    _color(arm.order),
-                    1,
-                    f"order {arm.order}, all tuples",
-                )
+                levels += _level(run, arm, "accuracy", 1, f"order {arm.order}, all tuples")
+        spread_labels(axes, named)
+        spread_levels(axes, levels)
         _percents(axes, lowest)
         finish(
             axes,
@@ -268,6 +257,8 @@ def accuracy_against_keys(run: MatchRun) -> str:
             figure,
             f"{run.task}-keys-{run.name}",
             "Held-out accuracy against the number of chosen keys",
+            "See how many keys are enough: there a curve reaches the dotted line of the layer with "
+            "all tuples.",
         )
 
 
@@ -286,11 +277,14 @@ def accuracy_against_depth(run: MatchRun) -> str:
             (panels[0], "accuracy", 1, "accuracy on held-out sequences"),
             (panels[1], "step_seconds", 1e3, "milliseconds a training step, median"),
         ):
+            named, levels = [], []
             for order, arms in orders.items():
                 if len(arms) == 1:
-                    _level(axes, run, arms[0][1], key, _color(order), scale, str(arms[0][1]))
+                    levels += _level(run, arms[0][1], key, scale, str(arms[0][1]))
                 elif end := _plot_seeds(axes, run, arms, key, _color(order), False, scale):
-                    label(axes, *end, f"order {order}", _color(order))
+                    named.append((*end, f"order {order}", _color(order)))
+            spread_labels(axes, named)
+            spread_levels(axes, levels)
             finish(axes, "layers", title)
         _percents(panels[0], min(v for arm in dense for v in run.values(arm, "accuracy")))
         panels[1].set_ylim(bottom=0)
@@ -298,6 +292,8 @@ def accuracy_against_depth(run: MatchRun) -> str:
             figure,
             f"{run.task}-depth-{run.name}",
             "Held-out accuracy and time of a step against depth",
+            "See whether more layers of a low order reach the accuracy of one layer of a high "
+            "order, and how long a step then takes.",
         )
 
 

@@ -48,7 +48,9 @@ def _values(layers: list[LayerReport], name: str) -> list[tuple[int, float]]:
     ]
 
 
-def _chart(layers: list[LayerReport], title: str, curves: list[_Curve], log: bool = False) -> str:
+def _chart(
+    layers: list[LayerReport], title: str, curves: list[_Curve], see: str, log: bool = False
+) -> str:
     """Curves over the layers, named in a legend; nothing if no curve has a point."""
     found = [(name, _values(layers, field)) for name, field in curves]
     found = [(name, points) for name, points in found if points]
@@ -73,11 +75,7 @@ def _chart(layers: list[LayerReport], title: str, curves: list[_Curve], log: boo
     said = "; ".join(
         f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in found
     )
-    return svg(figure, title, f"{title}: {said}")
-
-
-def _see(text: str) -> str:
-    return f'<p class="see">{escape(text)}</p>'
+    return svg(figure, title, f"{title}: {said}", see)
 
 
 def _ends(layers: list[LayerReport], name: str) -> tuple[float, float] | None:
@@ -87,15 +85,6 @@ def _ends(layers: list[LayerReport], name: str) -> tuple[float, float] | None:
 
 def _smoothing(layers: list[LayerReport]) -> str:
     curves = [("before", "rank_before"), ("after attention", "rank_after")]
-    ranks = _chart(layers, "effective rank of the tokens", [*curves, ("after block", "rank_block")])
-    ratios = _chart(
-        layers,
-        "share of the tokens' norm that is not their mean",
-        [("before", "ratio_before"), ("after attention", "ratio_after")]
-        + [("after block", "ratio_block")],
-    )
-    if not ranks:
-        return ""
     name = "rank_block" if _values(layers, "rank_block") else "rank_after"
     first, last = _ends(layers, name) or (0.0, 0.0)
     fall = "falls" if last < first else "does not fall"
@@ -108,55 +97,58 @@ def _smoothing(layers: list[LayerReport]) -> str:
         "See how much of the tokens differs from their mean: the attention layer that smooths "
         f"most is number {lowest[0]}, after which {100 * lowest[1]:.0f} % are left."
     )
-    return section("Smoothing", _see(see), ranks, _see(other), ratios)
+    ranks = _chart(
+        layers, "effective rank of the tokens", [*curves, ("after block", "rank_block")], see
+    )
+    ratios = _chart(
+        layers,
+        "share of the tokens' norm that is not their mean",
+        [("before", "ratio_before"), ("after attention", "ratio_after")]
+        + [("after block", "ratio_block")],
+        other,
+    )
+    return section("Smoothing", ranks, ratios) if ranks else ""
 
 
 def _weights(layers: list[LayerReport]) -> str:
-    chart = _chart(
-        layers,
-        "share",
-        [("entropy / log(number of tuples)", "entropy"), ("heaviest key", "sink_mass")],
-    )
     sinks = _values(layers, "sink_mass")
-    if not chart:
-        return ""
     place, mass = max(sinks, key=lambda point: point[1]) if sinks else (0, 0.0)
     see = (
         "See which layers choose and which average: entropy 1 is a plain mean over all tuples. "
         f"The heaviest sink is key {layers[place].sink_key} of layer {place}, which gets "
         f"{100 * mass:.0f} % of the weight."
     )
-    return section("Weights", _see(see), chart)
+    chart = _chart(
+        layers,
+        "share",
+        [("entropy / log(number of tuples)", "entropy"), ("heaviest key", "sink_mass")],
+        see,
+    )
+    return section("Weights", chart) if chart else ""
 
 
 def _derivatives(layers: list[LayerReport]) -> str:
+    place, most = max(_values(layers, "jacobian") or [(0, 0.0)], key=lambda point: point[1])
     norms = _chart(
-        layers, "|J| and its bound", [("at the batch", "jacobian"), ("bound", "lipschitz_bound")],
+        layers,
+        "|J| and its bound",
+        [("at the batch", "jacobian"), ("bound", "lipschitz_bound")],
+        f"See where a small change grows: layer {place} amplifies most, by {most:.3g}; the "
+        "bound holds for every input of this norm, and is far above what is reached.",
         log=True,
-    )  # fmt: skip
+    )
+    place, most = max(_values(layers, "sharpness") or [(0, 0.0)], key=lambda point: point[1])
     curves = [("sensitivity", "sensitivity"), ("its bound", "sensitivity_bound")]
     curves += [("sharpness", "sharpness"), ("its bound", "sharpness_bound")]
-    sharp = _chart(layers, "sensitivity and sharpness of the operator", curves, log=True)
-    parts = []
-    if norms:
-        place, most = max(_values(layers, "jacobian") or [(0, 0.0)], key=lambda point: point[1])
-        parts += [
-            _see(
-                f"See where a small change grows: layer {place} amplifies most, by {most:.3g}; the "
-                "bound holds for every input of this norm, and is far above what is reached."
-            ),
-            norms,
-        ]
-    if sharp:
-        place, most = max(_values(layers, "sharpness") or [(0, 0.0)], key=lambda point: point[1])
-        parts += [
-            _see(
-                f"See which layer bends most: the second derivative of layer {place} is largest, "
-                f"with sharpness {most:.3g}; a first-order step is least reliable there."
-            ),
-            sharp,
-        ]
-    return section("Derivatives", *parts) if parts else ""
+    sharp = _chart(
+        layers,
+        "sensitivity and sharpness of the operator",
+        curves,
+        f"See which layer bends most: the second derivative of layer {place} is largest, "
+        f"with sharpness {most:.3g}; a first-order step is least reliable there.",
+        log=True,
+    )
+    return section("Derivatives", norms, sharp) if norms or sharp else ""
 
 
 def _tiles(report: ModelReport) -> str:

@@ -28,7 +28,7 @@ Curve = tuple[str, list[float], list[float]]
 _STYLES = ["-", "--", ":", "-."]
 
 
-def _panels(name: str, title: str, xlabel: str, by_order: dict[int, list[Curve]]) -> str:
+def _panels(name: str, title: str, xlabel: str, see: str, by_order: dict[int, list[Curve]]) -> str:
     """Curves over a logarithmic axis, side by side for every order, with one legend below."""
     with matplotlib.rc_context(STYLE):
         figure, all_axes = new_axes(3.4, len(by_order))
@@ -56,7 +56,7 @@ def _panels(name: str, title: str, xlabel: str, by_order: dict[int, list[Curve]]
             frameon=False,
             fontsize=8.5,
         )
-        return f"<h3>{title}</h3>" + svg(figure, f"smoothing-{name}", title)
+        return f"<h3>{title}</h3>" + svg(figure, f"smoothing-{name}", title, see)
 
 
 def _values(row: Row, key: str) -> list[float]:
@@ -204,7 +204,11 @@ def trade_off_plot(found: list[_TradeOff], name: str) -> str:
             frameon=False,
             fontsize=8.5,
         )
-        return f"<h3>{title}</h3>" + svg(figure, f"smoothing-trade-off-{name}", title)
+        see = (
+            "See what distant tokens cost: a lower point loses more of its influence per layer of "
+            "distance, and a point further right in the first chart collapses faster."
+        )
+        return f"<h3>{title}</h3>" + svg(figure, f"smoothing-trade-off-{name}", title, see)
 
 
 def _flows(rows: list[Row]) -> Iterable[tuple[int, Curve]]:
@@ -239,60 +243,80 @@ def smoothing_parts(run: Folder) -> list[str]:
             "depth",
             "Share of tokens that differs, ‖res‖/‖X‖",
             "layer",
+            "See how fast tokens become alike: a straight fall is one factor per layer.",
             _depth(having("curve"), masked=False),
         ),
         (
             "residual",
             "The residual itself, ‖res‖",
             "layer",
+            "See whether the difference of the tokens itself vanishes, or only its share.",
             _depth(having("curve"), masked=False, absolute=True),
         ),
         (
             "masks",
             "The same share under masks, tokens of unit mean square",
             "layer",
+            "See which masks keep tokens different for longer: their curves fall more slowly.",
             _depth(having("curve"), masked=True),
         ),
         (
             "influence",
             "Influence of a token on the last",
             "layers it has to go",
+            "See how far a token reaches: its influence falls with the layers that it has to go.",
             _influence(having("squash")),
         ),
         (
             "flow",
             "Largest distance over largest token, continuous time",
             "time",
+            "See whether tokens meet in continuous time too: a straight fall is exponential.",
             _flows(having("flow")),
         ),
         (
             "entries",
             "Large entries of queries and keys",
             "largest entry",
+            "See what larger entries change: where the share after over before comes near 1, the "
+            "layer no longer makes tokens alike.",
             _entries(having("entry_bound")),
         ),
     ]
-    panels = [(name, title, xlabel, _grouped(curves)) for name, title, xlabel, curves in plots]
     parts = [
-        _panels(f"{name}-{run.name}", title, xlabel, groups)
-        for name, title, xlabel, groups in panels
-        if groups
+        _panels(f"{name}-{run.name}", title, xlabel, see, groups)
+        for name, title, xlabel, see, curves in plots
+        if (groups := _grouped(curves))
     ]
     found = list(_trade_offs(having("curve"), having("squash")))
     return [*parts, trade_off_plot(found, run.name), trade_off_table(found)] if found else parts
 
 
+#: Two figures that are drawn side by side, and what to see in them.
 _LAYER_FIGURES = [
-    [("ratio", "||res|| / ||X||"), ("mean_cosine", "mean cosine of two tokens")],
-    [("relative_entropy", "entropy, of its largest"), ("logit_range", "range of a query's logits")],
-    [
-        ("block_jacobian", "largest singular value, block"),
-        ("sensitivity", "sensitivity of the operator"),
-    ],
+    (
+        [("ratio", "||res|| / ||X||"), ("mean_cosine", "mean cosine of two tokens")],
+        "See where the tokens become alike: the share falls to 0, and the cosine rises to 1.",
+    ),
+    (
+        [
+            ("relative_entropy", "entropy, of its largest"),
+            ("logit_range", "range of a query's logits"),
+        ],
+        "See which layers choose their tuples: their entropy is low, and their logits lie far "
+        "apart. Entropy 1 is a plain mean.",
+    ),
+    (
+        [
+            ("block_jacobian", "largest singular value, block"),
+            ("sensitivity", "sensitivity of the operator"),
+        ],
+        "See which layers amplify small changes most: their values are the largest.",
+    ),
 ]
 
 
-def layers_figure(run: Folder, pair: list[tuple[str, str]]) -> str:
+def layers_figure(run: Folder, pair: list[tuple[str, str]], see: str) -> str:
     """Two figures over the layers; dots are layers of order 2 and above."""
     with matplotlib.rc_context(STYLE):
         drawing, both = new_axes(2.8, columns=2)
@@ -312,7 +336,10 @@ def layers_figure(run: Folder, pair: list[tuple[str, str]]) -> str:
             name_axes(axes, title)
         keys = "-".join(key for key, _ in pair)
         return svg(
-            drawing, f"model-{run.name}-{keys}", f"{pair[0][1]} and {pair[1][1]} over the layers"
+            drawing,
+            f"model-{run.name}-{keys}",
+            f"{pair[0][1]} and {pair[1][1]} over the layers",
+            see,
         )
 
 
@@ -339,12 +366,12 @@ def layer_parts(run: Folder) -> list[str]:
         for row in run.rows
     ]
     known = [
-        pair
-        for pair in _LAYER_FIGURES
+        (pair, see)
+        for pair, see in _LAYER_FIGURES
         if all(any(number(r, key) is not None for r in run.rows) for key, _ in pair)
     ]
     return [
-        *(layers_figure(run, pair) for pair in known),
+        *(layers_figure(run, pair, see) for pair, see in known),
         table(["layer", "attention", *names.values()], body),
         '<p class="muted">Layer 0 is the embedding; dots are layers of order 2 and above. Means '
         "over windows of the text.</p>",

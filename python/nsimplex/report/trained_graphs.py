@@ -12,14 +12,12 @@ from .elements import (
     SERIES,
     STYLE,
     amount,
-    dashes,
     finish,
     new_axes,
     percent,
     readable,
     section,
     short,
-    spread_labels,
     svg,
     table,
     whole,
@@ -76,17 +74,21 @@ def _about(row: Row) -> str:
 
 def _curve(name: str, rows: list[Row], metric: str) -> str:
     with matplotlib.rc_context(STYLE):
-        drawing, axes = new_axes()
-        ends = []
-        for index, (key, label) in enumerate(((metric, metric), ("loss", "training loss"))):
+        curves = [(metric, f"{metric} on the validation rows"), ("loss", "training loss")]
+        known = [each for each in curves if having(rows, each[0])]
+        drawing, found = new_axes(columns=len(known))
+        for index, (key, title) in enumerate(known):
+            axes = found[index] if len(known) > 1 else found
             points = [(row["epoch"], row[key]) for row in having(rows, key)]
-            if not points:
-                continue
-            axes.plot(*zip(*points), color=SERIES[index], linestyle=dashes(index))
-            ends.append((*points[-1], label, SERIES[index]))
-        spread_labels(axes, ends)
-        finish(axes, "epochs", f"{metric} on the validation rows")
-        return svg(drawing, f"graph-{name}-{metric}", f"Validation {metric} over epochs")
+            axes.plot(*zip(*points), color=SERIES[index])
+            finish(axes, "epochs", title)
+        return svg(
+            drawing,
+            f"graph-{name}-{metric}",
+            " and ".join(title for _, title in known) + " over epochs",
+            f"See when {metric} stops improving: a training loss that falls further means that the "
+            "model learns its training rows by heart.",
+        )
 
 
 def _tuple_parts(rows: list[Row]) -> list[str]:

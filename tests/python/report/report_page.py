@@ -2,6 +2,7 @@
 it."""
 
 import json
+import re
 from html.parser import HTMLParser
 
 from nsimplex.report import write_report
@@ -54,8 +55,20 @@ def write_lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+_SENTENCE = re.compile(r'<p class="see">See [^<]+\.</p>(<div style="max-width: \d+px">)?$')
+
+
+def charts_of(text):
+    """The charts of a page, as wide screens show them. Each has a sentence above it that says what
+    to see."""
+    parts = text.split('<div class="scroll wide">')
+    assert all(_SENTENCE.search(before) for before in parts[:-1])
+    return [after.split("</svg>")[0] for after in parts[1:]]
+
+
 def read(directory):
     text = write_report(directory).read_text()
     page = Page(text)
     assert page.stack == []
+    charts_of(text)
     return text, page

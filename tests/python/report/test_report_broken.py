@@ -242,5 +242,5 @@ def test_names_without_room_beside_them_on_a_phone(recwarn):
     for length, drawings in ((5, 2), (60, 1)):
         figure, axes = elements.new_axes(2.0)
         axes.barh(["a" * length, "b" * length], [1.0, 2.0])
-        assert elements.svg(figure, f"names of {length}", "two bars").count("<svg") == drawings
+        assert elements.svg(figure, f"names of {length}", "two bars", "").count("<svg") == drawings
     assert not [str(w.message) for w in recwarn if "not applied" in str(w.message)]

@@ -142,7 +142,7 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
         names.append("constant answer")
         figure.legend(handles, names, loc="outside upper center", ncols=2, frameon=False)
         alt = "Scores of every model per task, with the score of order 2 minus that of order 1"
-        text = svg(figure, "pays", alt)
+        text = svg(figure, "pays", alt, "")
     with whole_file(path) as file:
         file.write(picture(text, 640))
 
