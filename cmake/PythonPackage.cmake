@@ -4,7 +4,8 @@ include_guard(GLOBAL)
 
 set(package "${CMAKE_BINARY_DIR}/python/nsimplex")
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/python/nsimplex"
-  "${PROJECT_SOURCE_DIR}/python/nsimplex/*.py" "${PROJECT_SOURCE_DIR}/python/nsimplex/py.typed")
+  "${PROJECT_SOURCE_DIR}/python/nsimplex/*.py" "${PROJECT_SOURCE_DIR}/python/nsimplex/*.pyi"
+  "${PROJECT_SOURCE_DIR}/python/nsimplex/py.typed")
 file(REMOVE_RECURSE "${package}")
 foreach(source IN LISTS sources)
   get_filename_component(folder "${package}/${source}" DIRECTORY)

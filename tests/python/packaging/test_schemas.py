@@ -6,12 +6,13 @@ operators may come. After that, write the file again:
 python tests/python/packaging/test_schemas.py
 """
 
+import runpy
 from pathlib import Path
 
 import pytest
 import torch
 
-import nsimplex  # noqa: F401, registers the operators
+from nsimplex import ops
 
 FILE = Path(__file__).with_name("schemas.txt")
 
@@ -51,6 +52,18 @@ def test_an_operator_takes_and_returns_what_it_did(name):
 
 def test_every_operator_is_recorded():
     assert sorted(registered()) == sorted(recorded())
+
+
+def test_the_stubs_for_editors_are_those_of_the_library(root):
+    tool = runpy.run_path(str(root / "tools" / "operator_stubs.py"))
+    kept = (root / "python" / "nsimplex" / "ops.pyi").read_text(encoding="utf-8")
+    assert kept == tool["stubs"](), "run tools/operator_stubs.py"
+
+
+def test_operators_are_attributes_of_a_module():
+    assert ops.attention is torch.ops.nsimplex.attention
+    with pytest.raises(AttributeError, match=r"^\[ops\] atention: expected the name of an op"):
+        ops.atention  # noqa: B018
 
 
 if __name__ == "__main__":
