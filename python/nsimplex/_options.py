@@ -25,10 +25,15 @@ from ._layout import Layout, heads_first, in_layout
 __all__ = [
     "AttentionOptions",
     "FeatureMap",
+    "FixedCacheOptions",
+    "RingCacheOptions",
     "Scale",
     "SelectionOptions",
     "SeparableOptions",
+    "ShardOptions",
+    "ShardSelectionOptions",
     "SparseOptions",
+    "TupleOptions",
     "Window",
     "computed_by",
     "flat_window",
@@ -41,27 +46,61 @@ FeatureMap = FeatureName | Callable[[Tensor], Tensor] | None
 Scale = ScaleName | float | tuple[float, float]
 
 
-class AttentionOptions(TypedDict, total=False):
-    """The options of :func:`nsimplex.attention`, for functions that pass them on. Type checkers
-    read this class; a test compares it with the signature."""
+class _Formula(TypedDict, total=False):
+    """Options of attention that say what is computed of a tuple."""
 
-    causal: bool
-    window: Window
     form: Form
     reduce: Reduce
     normalizer: Normalizer
     scale: Scale
+    sink: Tensor | None
+    seed: int | None
+    order_bias: Tensor | None
+
+
+class _Masks(TypedDict, total=False):
+    """Options of attention that leave tuples out and do not depend on a sequence's windows."""
+
     key_lengths: Tensor | None
     key_masks: Sequence[Tensor] | None
-    cu_seqlens: Tensor | None
     mask: Tensor | None
-    sink: Tensor | None
     distinct: Distinct
+    dropout_p: float
+
+
+class TupleOptions(_Formula, _Masks, total=False):
+    """The options of :func:`nsimplex.attention` without ``augment``."""
+
+    causal: bool
+    window: Window
+    cu_seqlens: Tensor | None
+    query_positions: Tensor | None
+
+
+class AttentionOptions(TupleOptions, total=False):
+    """The options of :func:`nsimplex.attention`, for functions that pass them on. Type checkers
+    read this class; a test compares it with the signature."""
+
+    augment: bool | Sequence[int] | None
+
+
+class RingCacheOptions(_Formula, total=False):
+    """The options of :func:`nsimplex.attention` that a cache of rings takes."""
+
+    augment: bool | Sequence[int] | None
+
+
+class FixedCacheOptions(_Formula, _Masks, total=False):
+    """The options of :func:`nsimplex.attention` that a cache of fixed size takes."""
+
+    augment: bool | Sequence[int] | None
+
+
+class ShardOptions(_Formula, total=False):
+    """The options of :func:`nsimplex.attention` that shards of a sequence pass on."""
+
     augment: bool | Sequence[int] | None
     dropout_p: float
-    seed: int | None
-    query_positions: Tensor | None
-    order_bias: Tensor | None
 
 
 class SparseOptions(TypedDict, total=False):
@@ -93,6 +132,16 @@ class SelectionOptions(TypedDict, total=False):
     key_lengths: Tensor | None
     adjacency: Tensor | None
     candidates: Tensor | None
+
+
+class ShardSelectionOptions(TypedDict, total=False):
+    """The options of :func:`nsimplex.topk_keys` that shards of a sequence pass on."""
+
+    weights: Tensor | None
+    scores: Scores
+    scale: float | None
+    lse: Tensor | None
+    return_scores: bool
 
 
 def computed_by(operator: Callable, function: str) -> Callable:

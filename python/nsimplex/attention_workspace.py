@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked
 from ._layout import Layout, heads_first
 from ._library import operators
-from ._options import operator_options
+from ._options import AttentionOptions, operator_options
 from .attention import attention
 from .gpu import registration
 
@@ -31,7 +32,7 @@ def attention_workspace(
     values: Sequence[Tensor],
     *,
     layout: Layout = "bhtd",
-    **options,
+    **options: Unpack[AttentionOptions],
 ) -> AttentionWorkspace:
     """Bytes that :func:`nsimplex.attention` and its backward pass allocate besides inputs and
     results, while they run.

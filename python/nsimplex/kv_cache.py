@@ -8,9 +8,11 @@ from typing import Any, Literal, cast, overload
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked_methods, describe
 from ._library import classes
+from ._options import RingCacheOptions
 from ._paths import operator_path
 from .attention import attention
 
@@ -155,7 +157,7 @@ class KeyValueCache(LayerCache):
         values: Sequence[Tensor] | None = ...,
         *,
         return_lse: Literal[False] = ...,
-        **options: Any,
+        **options: Unpack[RingCacheOptions],
     ) -> Tensor: ...
 
     @overload
@@ -166,7 +168,7 @@ class KeyValueCache(LayerCache):
         values: Sequence[Tensor] | None = ...,
         *,
         return_lse: Literal[True],
-        **options: Any,
+        **options: Unpack[RingCacheOptions],
     ) -> tuple[Tensor, Tensor]: ...
 
     def attend(

@@ -11,9 +11,11 @@ from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked_methods
 from ._fixed_cache import FixedCache, new_places
+from ._options import FixedCacheOptions
 from .attention import attention
 
 __all__ = ["PagedCache"]
@@ -77,7 +79,7 @@ class PagedCache(FixedCache):
         counts: Tensor | None = ...,
         *,
         return_lse: Literal[False] = ...,
-        **options: Any,
+        **options: Unpack[FixedCacheOptions],
     ) -> Tensor: ...
 
     @overload
@@ -91,7 +93,7 @@ class PagedCache(FixedCache):
         counts: Tensor | None = ...,
         *,
         return_lse: Literal[True],
-        **options: Any,
+        **options: Unpack[FixedCacheOptions],
     ) -> tuple[Tensor, Tensor]: ...
 
     def attend(
@@ -102,7 +104,7 @@ class PagedCache(FixedCache):
         table: Tensor,
         lengths: Tensor,
         counts: Tensor | None = None,
-        **options,
+        **options: Any,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Writes the chunk to its pages and attends with its queries [B, Hq, t, D].
 

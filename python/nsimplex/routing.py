@@ -14,7 +14,7 @@ from ._arguments import checked
 from ._choices import Form, Scores, SetPattern
 from ._layout import Layout, heads_first
 from ._library import operators
-from ._options import SelectionOptions, operator_options
+from ._options import SelectionOptions, TupleOptions, operator_options
 from .attention import attention
 from .tuples import neighbours
 
@@ -192,7 +192,7 @@ def topk_tuples(
     *,
     weights: Tensor | None = None,
     layout: Layout = "bhtd",
-    **options,
+    **options: Unpack[TupleOptions],
 ) -> tuple[Tensor, Tensor]:
     r"""The ``count`` best tuples of every query. Every tuple is scored separately, so this costs as
     much as dense attention.
@@ -224,8 +224,8 @@ def topk_tuples(
     Source: "How Smoothing is N-simplicial Attention?", section 2.3.
     """
     query, keys = heads_first("topk_tuples", layout, query, keys)
-    options = operator_options(query, keys, keys, **options)
-    return _tuples_of_call(query, keys, count, weights=weights, **options)
+    given = operator_options(query, keys, keys, **options)
+    return _tuples_of_call(query, keys, count, weights=weights, **given)
 
 
 def _tuples_of_call(

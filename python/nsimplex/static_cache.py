@@ -11,9 +11,11 @@ from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from ._arguments import checked_methods
 from ._fixed_cache import FixedCache, new_places
+from ._options import FixedCacheOptions
 from .attention import attention
 
 __all__ = ["StaticCache"]
@@ -97,7 +99,7 @@ class StaticCache(FixedCache):
         counts: Tensor | None = ...,
         *,
         return_lse: Literal[False] = ...,
-        **options: Any,
+        **options: Unpack[FixedCacheOptions],
     ) -> Tensor: ...
 
     @overload
@@ -109,7 +111,7 @@ class StaticCache(FixedCache):
         counts: Tensor | None = ...,
         *,
         return_lse: Literal[True],
-        **options: Any,
+        **options: Unpack[FixedCacheOptions],
     ) -> tuple[Tensor, Tensor]: ...
 
     def attend(
@@ -118,7 +120,7 @@ class StaticCache(FixedCache):
         keys: Sequence[Tensor],
         values: Sequence[Tensor],
         counts: Tensor | None = None,
-        **options,
+        **options: Any,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Appends the chunk and attends with its queries [B, Hq, t, D].
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import FlowMethod
 from .._library import operators
 from .smoothing import LARGEST_RANGE, dirichlet_energy
 
 __all__ = ["AttentionFlow", "CollapseHead", "DepthBound", "attention_flow", "depth_bound"]
 
-_METHODS = "euler", "rk4"
 _MOST_STEPS = 1_000_000
 
 
@@ -115,7 +115,7 @@ def attention_flow(
     time: float,
     *,
     steps: int = 100,
-    method: str = "rk4",
+    method: FlowMethod = "rk4",
     normalized: bool = False,
 ) -> AttentionFlow:
     r"""Follow dX/dt = f(X) from t = 0, and measure the collapse of the tokens.
@@ -147,8 +147,9 @@ def attention_flow(
         raise ValueError(f"{at}time: expected a positive number, got {time}")
     if not 1 <= steps <= _MOST_STEPS:
         raise ValueError(f"{at}steps: expected 1 to {_MOST_STEPS:,}, got {steps}")
-    if method not in _METHODS:
-        raise ValueError(f"{at}method: expected one of {', '.join(_METHODS)}, got {method!r:.40}")
+    methods = get_args(FlowMethod)
+    if method not in methods:
+        raise ValueError(f"{at}method: expected one of {', '.join(methods)}, got {method!r:.40}")
     width = time / steps
 
     def slope(here: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
-from .._choices import Estimator, Missing, Resampling
+from .._choices import ColumnKind, Estimator, Missing, Resampling
 from .._hints import Numbers
 from .._library import operators
 from .scale import large_exponent, large_exponents, times_power
@@ -80,7 +80,7 @@ def edge_confidence(
     groups: Sequence[Any] | Numbers | str | None = None,
     targets: Sequence[Any] | Numbers | str | None = None,
     soft: bool = False,
-    kinds: Sequence[str] | Mapping[int | str, str] | None = None,
+    kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
     missing: Missing = "refuse",
     progress: Callable[[int, int], Any] | None = None,
 ) -> EdgeConfidence:

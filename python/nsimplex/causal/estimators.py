@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked_methods, describe
-from .._choices import Estimator, Missing, Resampling, ScreenBy
+from .._choices import ColumnKind, Estimator, Missing, Resampling, ScreenBy
 from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
@@ -84,7 +84,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         standardise: bool = False,
         threshold: float | None = None,
         soft: bool = False,
-        kinds: Sequence[str] | Mapping[int | str, str] | None = None,
+        kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
         missing: Missing = "refuse",
         drop: bool = False,
         screen: int = 0,

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .._arguments import checked_methods
 from .._choices import (
+    ColumnKind,
     Dangling,
     Estimator,
     Missing,
@@ -20,6 +21,7 @@ from .._choices import (
     PairWeight,
     Resampling,
     ScreenBy,
+    Side,
 )
 from .._hints import Numbers
 from .._library import operators
@@ -84,7 +86,7 @@ class CausalPipeline(CausalGraph):
         standardise: bool = False,
         threshold: float | None = None,
         soft: bool = False,
-        kinds: Sequence[str] | Mapping[int | str, str] | None = None,
+        kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
         missing: Missing = "refuse",
         drop: bool = False,
         screen: int = 0,
@@ -96,7 +98,7 @@ class CausalPipeline(CausalGraph):
         steps: int = 300,
         learning_rate: float | None = None,
         hops: int | None = None,
-        side: str | None = None,
+        side: Side | None = None,
         weight: PairWeight = "paths",
         decay: float = 0.5,
         negatives: int | None = None,

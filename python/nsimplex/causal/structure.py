@@ -5,13 +5,13 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
-from .._choices import Estimator, Missing
+from .._choices import ColumnKind, Estimator, Missing
 from .._hints import Numbers
 from .._library import operators
 from .._printable import printable
@@ -77,7 +77,7 @@ def causal_fit(
     groups: Sequence[Any] | Numbers | str | None = None,
     targets: Sequence[Any] | Numbers | str | None = None,
     soft: bool = False,
-    kinds: Sequence[str] | Mapping[int | str, str] | None = None,
+    kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
     missing: Missing = "refuse",
 ) -> CausalFit:
     """Learns which columns of a table cause which other columns.
@@ -181,13 +181,11 @@ def column_kinds(function: str, kinds: Any, columns: int, names: Sequence[str] =
         raise ValueError(f"[{function}] kinds: expected one kind per column, got {kinds!r}")
     else:
         found = list(kinds)
+    known = get_args(ColumnKind)
     for kind in found:
-        if kind not in _KINDS:
-            raise ValueError(f"[{function}] kinds: expected {', '.join(_KINDS)}, got {kind!r}")
+        if kind not in known:
+            raise ValueError(f"[{function}] kinds: expected {', '.join(known)}, got {kind!r}")
     return found if any(kind != "continuous" for kind in found) else []
-
-
-_KINDS = ("continuous", "binary", "count", "category")
 
 
 def named_options(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
+from typing_extensions import Unpack
 
-from .._options import Window, flat_window
+from .._choices import Distinct, Unbounded
+from .._options import ShardOptions, ShardSelectionOptions, Window, flat_window
 from .._sequence_shards import set_sequence_shards
 from ..routing import topk_keys
 from ..separable_attention import FeatureMap, separable_attention
@@ -44,8 +46,8 @@ class ContextParallel:
         traffic: what every call has sent so far.
     """
 
-    def __init__(self, group: dist.ProcessGroup, unbounded: str = "gather") -> None:
-        if unbounded not in ("gather", "ring"):
+    def __init__(self, group: dist.ProcessGroup, unbounded: Unbounded = "gather") -> None:
+        if unbounded not in get_args(Unbounded):
             raise ValueError(
                 f"[context_parallel] unbounded: expected gather or ring, got {unbounded!r}"
             )
@@ -94,10 +96,10 @@ class ContextParallel:
         key_lengths: Tensor | None = None,
         key_masks: Sequence[Tensor] | None = None,
         cu_seqlens: Tensor | None = None,
-        distinct: str = "none",
+        distinct: Distinct = "none",
         face: bool = False,
         return_lse: bool = False,
-        **options: Any,
+        **options: Unpack[ShardOptions],
     ) -> Tensor | tuple[Tensor, Tensor]:
         """:func:`nsimplex.attention` of the whole sequence, for this rank's queries.
 
@@ -131,7 +133,7 @@ class ContextParallel:
             distinct=distinct,
             face=face,
             return_lse=return_lse,
-            options=options,
+            options={**options},
         )
 
     def separable_attention(
@@ -198,22 +200,23 @@ class ContextParallel:
         *,
         causal: bool = False,
         key_lengths: Tensor | None = None,
-        **options: Any,
+        **options: Unpack[ShardSelectionOptions],
     ) -> Tensor | tuple[Tensor, Tensor]:
         """:func:`nsimplex.topk_keys` for this rank's queries among the keys of all ranks.
 
         The keys, which are small, are gathered. query, key, weights and lse are shards; key_lengths
         are those of the whole sequence. The indices are positions in the whole sequence.
         """
-        refuse("topk_keys", **{n: options.pop(n, None) for n in ("adjacency", "candidates")})
+        given: dict[str, Any] = {**options}
+        refuse("topk_keys", **{n: given.pop(n, None) for n in ("adjacency", "candidates")})
         length = query.size(2)
         self._require_shards("topk_keys", length, [key])
         spans = self._everything(length, causal)
         (key,) = self._fetch("topk_keys", [key], [2], [spans])
         if key_lengths is not None:
             inside = self._inside(key_lengths, 0, spans[self.rank], None)
-            options["adjacency"] = inside[:, None].expand(-1, length, -1)
-        return topk_keys(query, key, k, causal=causal, **options)
+            given["adjacency"] = inside[:, None].expand(-1, length, -1)
+        return topk_keys(query, key, k, causal=causal, **given)
 
     def attend(self, layer: SimplicialAttention, x: Tensor, places: Places) -> Tensor:
         """The output of an attention layer of nsimplex; the layer itself calls it."""
@@ -286,7 +289,7 @@ class ContextParallel:
 
 @contextmanager
 def context_parallel(
-    mesh: DeviceMesh | dist.ProcessGroup, *, unbounded: str = "gather"
+    mesh: DeviceMesh | dist.ProcessGroup, *, unbounded: Unbounded = "gather"
 ) -> Iterator[ContextParallel]:
     """Inside, the input of every attention layer of nsimplex is this rank's shard of a sequence.
 

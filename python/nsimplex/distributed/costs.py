@@ -6,6 +6,7 @@ import dataclasses
 
 import torch
 
+from .._choices import Unbounded
 from .._options import Window, flat_window
 
 __all__ = [
@@ -102,7 +103,7 @@ def data_parallel_bytes(shape: LayerShape, ranks: int, sharded: bool = False) ->
 
 
 def context_parallel_bytes(
-    shape: LayerShape, ranks: int, rank: int | None = None, unbounded: str = "gather"
+    shape: LayerShape, ranks: int, rank: int | None = None, unbounded: Unbounded = "gather"
 ) -> int:
     r"""Bytes of keys and values that a rank receives in a forward pass.
 

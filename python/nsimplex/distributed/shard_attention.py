@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .._choices import Distinct
 from .._options import Window, flat_window, operator_options
 from ..attention import attention
 from ..face_attention import face_attention
@@ -69,7 +70,7 @@ def attention_of_shards(
     key_lengths: Tensor | None,
     key_masks: Sequence[Tensor] | None,
     cu_seqlens: Tensor | None,
-    distinct: str,
+    distinct: Distinct,
     face: bool,
     return_lse: bool,
     options: dict[str, Any],

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import describe
-from .graph_data import LEVELS, GraphData, concatenate_data
-
-DUPLICATES = ("same", "first", "mean", "sum")
+from .._choices import Level
+from .graph_data import GraphData, concatenate_data
 
 
 class MergedRows(NamedTuple):
@@ -214,10 +213,10 @@ def finite_features(at: str, name: str, features: Tensor | None, rows: int) -> T
 
 
 def level_targets(
-    at: str, targets: Tensor | None, level: str, counts: dict[str, int]
-) -> tuple[Tensor | None, str]:
+    at: str, targets: Tensor | None, level: Level, counts: dict[Level, int]
+) -> tuple[Tensor | None, Level]:
     """Targets with one row per member of their level."""
-    require_choice(at, "level", level, LEVELS)
+    require_choice(at, "level", level, get_args(Level))
     if targets is None:
         if level:
             raise ValueError(f"{at}level: expected targets with level {level}, got none")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
+from .._choices import Directions, Duplicates, Level
 from .batches import TupleBatch
 from .conversion_checks import (
-    DUPLICATES,
     finite_features,
     graphs_of,
     level_targets,
@@ -24,11 +24,9 @@ from .conversion_checks import (
     require_index,
     require_nodes,
 )
-from .graph_data import LEVELS, GraphData
+from .graph_data import GraphData
 
 __all__ = ["from_dense", "from_edge_index", "from_scipy"]
-
-_DIRECTIONS = ("given", "both", "undirected")
 
 
 @checked
@@ -40,9 +38,9 @@ def from_edge_index(
     *,
     node_features: Tensor | None = None,
     targets: Tensor | None = None,
-    level: str = "",
-    directions: str = "given",
-    duplicates: str = "same",
+    level: Level = "",
+    directions: Directions = "given",
+    duplicates: Duplicates = "same",
     num_graphs: int | None = None,
 ) -> GraphData:
     """Graphs from an edge index, as PyTorch Geometric has it.
@@ -76,8 +74,8 @@ def from_edge_index(
     Complexity: O(E log E + n), without a loop over graphs.
     """
     at = "[from_edge_index] "
-    require_choice(at, "directions", directions, _DIRECTIONS)
-    require_choice(at, "duplicates", duplicates, DUPLICATES)
+    require_choice(at, "directions", directions, get_args(Directions))
+    require_choice(at, "duplicates", duplicates, get_args(Duplicates))
     require_index(at, "edge_index", edge_index)
     columns = edge_index.size(1)
     nodes = node_count(at, num_nodes, node_features, batch, edge_index)
@@ -93,7 +91,7 @@ def from_edge_index(
         )
     node_features = finite_features(at, "node_features", node_features, nodes)
     edge_features = finite_features(at, "edge_features", edge_features, columns)
-    counts = {"graph": node_offsets.size(0) - 1, "node": nodes, "edge": columns}
+    counts: dict[Level, int] = {"graph": node_offsets.size(0) - 1, "node": nodes, "edge": columns}
     targets, level = level_targets(at, targets, level, counts)
 
     edges, source = edge_index.t(), torch.arange(columns)
@@ -141,8 +139,8 @@ def from_scipy(
     weights: bool = False,
     node_features: Tensor | None = None,
     targets: Tensor | None = None,
-    level: str = "",
-    directions: str = "given",
+    level: Level = "",
+    directions: Directions = "given",
 ) -> GraphData:
     """A graph from its adjacency matrix, or graphs from a list of matrices.
 
@@ -193,8 +191,8 @@ def from_dense(
     node_features: Tensor | None = None,
     edge_features: Tensor | None = None,
     targets: Tensor | None = None,
-    level: str = "",
-    directions: str = "given",
+    level: Level = "",
+    directions: Directions = "given",
 ) -> GraphData:
     """Graphs from padded tensors.
 
@@ -211,7 +209,7 @@ def from_dense(
         ValueError: as :func:`from_edge_index`; an edge of a node outside of the mask.
     """
     at = "[from_dense] "
-    require_choice(at, "level", level, LEVELS)
+    require_choice(at, "level", level, get_args(Level))
     if adjacency.dim() == 2:
         adjacency = adjacency[None]
         mask, node_features, edge_features = (

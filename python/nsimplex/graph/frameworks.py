@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
+from .._choices import Directions, Duplicates, Level, ListedDirections
 from .batches import TupleBatch
-from .conversion_checks import joined, renamed
+from .conversion_checks import joined, renamed, require_choice
 from .conversions import from_edge_index
 from .graph_data import GraphData
 from .hyperedges import from_hyperedge_index
@@ -26,9 +27,9 @@ def from_pyg(
     node_features: Sequence[str] = ("x",),
     edge_features: Sequence[str] = ("edge_attr",),
     target: str = "y",
-    level: str = "",
-    directions: str = "given",
-    duplicates: str = "same",
+    level: Level = "",
+    directions: Directions = "given",
+    duplicates: Duplicates = "same",
 ) -> GraphData:
     """Graphs of PyTorch Geometric: a ``Data``, ``Batch``, ``HyperGraphData`` or a list of these.
 
@@ -132,8 +133,8 @@ def from_networkx(
     node_features: Sequence[str] = (),
     edge_features: Sequence[str] = (),
     target: str = "",
-    directions: str = "",
-    duplicates: str = "same",
+    directions: ListedDirections = "",
+    duplicates: Duplicates = "same",
 ) -> GraphData:
     """A graph of NetworkX, or several of them in a list.
 
@@ -153,9 +154,9 @@ def from_networkx(
         ValueError: as :func:`from_edge_index`; an attribute that some nodes or edges lack.
     """
     at = "[from_networkx] "
-    for name, value in (("directions", directions), ("target", target)):
-        if not isinstance(value, str):
-            raise TypeError(f"{at}{name}: expected a string, got {describe(value)}")
+    require_choice(at, "directions", directions, get_args(ListedDirections))
+    if not isinstance(target, str):
+        raise TypeError(f"{at}target: expected a string, got {describe(target)}")
     several = list(graphs) if isinstance(graphs, (list, tuple)) else [graphs]
     if not several:
         raise ValueError(f"{at}graphs: expected at least one graph, got none")
@@ -257,8 +258,8 @@ def from_dgl(
     edge_features: str = "feat",
     target: str = "label",
     targets: Tensor | None = None,
-    directions: str = "given",
-    duplicates: str = "same",
+    directions: Directions = "given",
+    duplicates: Duplicates = "same",
 ) -> GraphData:
     """A graph of DGL or a batch of them.
 
@@ -276,11 +277,8 @@ def from_dgl(
     at = "[from_dgl] "
     if not (hasattr(graph, "ndata") and hasattr(graph, "edges") and hasattr(graph, "num_nodes")):
         raise TypeError(f"{at}graph: expected a graph of DGL, got {describe(graph)}")
-    for name, value in (
-        ("node_features", node_features),
-        ("edge_features", edge_features),
-        ("target", target),
-    ):
+    names = dict(node_features=node_features, edge_features=edge_features, target=target)
+    for name, value in names.items():
         if not isinstance(value, str):
             raise TypeError(f"{at}{name}: expected a name, got {describe(value)}")
     if not getattr(graph, "is_homogeneous", True):
@@ -370,12 +368,10 @@ def _attributes(at: str, argument: str, names: Sequence[str], rows: list[dict]) 
 
 def _networkx_targets(
     at: str, name: str, graphs: list, of_nodes: list[dict], of_edges: list[dict]
-) -> tuple[list, str]:
-    for level, rows in (
-        ("graph", [graph.graph for graph in graphs]),
-        ("node", of_nodes),
-        ("edge", of_edges),
-    ):
+) -> tuple[list, Level]:
+    of_graphs = [graph.graph for graph in graphs]
+    places: dict[Level, list[dict]] = {"graph": of_graphs, "node": of_nodes, "edge": of_edges}
+    for level, rows in places.items():
         found = [own[name] for own in rows if name in own]
         if found and len(found) < len(rows):
             raise ValueError(

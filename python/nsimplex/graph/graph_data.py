@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from .._choices import Symmetry
+from .._choices import Level, Symmetry
 from .._pytree import TensorRecord, tensor_record
 from .batches import (
     TupleBatch,
@@ -20,8 +20,6 @@ from .batches import (
 )
 
 __all__ = ["GraphData", "concatenate_data"]
-
-LEVELS = ("", "graph", "node", "edge")
 
 
 @tensor_record("edges", "node_offsets", "node_features", "edge_features", "targets", "origin")
@@ -45,7 +43,7 @@ class GraphData(TensorRecord):
     targets: Tensor | None = None  #: one row per graph, node or edge, as ``level`` says
     #: int64 [m] per list: the first edge of the source that became this row
     origin: list[Tensor] = field(default_factory=list)
-    level: str = ""  #: "graph", "node" or "edge": whose targets they are; "" without targets
+    level: Level = ""  #: "graph", "node" or "edge": whose targets they are; "" without targets
     names: tuple = ()  #: names of the nodes; empty if the source numbers them
     classes: tuple = ()  #: names of the classes if the targets are numbers of named classes
 

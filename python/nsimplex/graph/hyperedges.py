@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
+from .._choices import Duplicates, Level
 from .batches import TupleBatch
 from .conversion_checks import (
-    DUPLICATES,
     finite_features,
     graphs_of,
     level_targets,
@@ -40,8 +40,8 @@ def from_hyperedge_index(
     *,
     node_features: Tensor | None = None,
     targets: Tensor | None = None,
-    level: str = "",
-    duplicates: str = "same",
+    level: Level = "",
+    duplicates: Duplicates = "same",
     num_graphs: int | None = None,
 ) -> GraphData:
     """Hypergraphs from pairs (node, hyperedge), as PyTorch Geometric has them.
@@ -63,7 +63,7 @@ def from_hyperedge_index(
     Complexity: O(I log I + n) for I incidences.
     """
     at = "[from_hyperedge_index] "
-    require_choice(at, "duplicates", duplicates, DUPLICATES)
+    require_choice(at, "duplicates", duplicates, get_args(Duplicates))
     require_index(at, "hyperedge_index", hyperedge_index)
     node, edge = hyperedge_index
     nodes = node_count(at, num_nodes, node_features, batch, hyperedge_index[:1])
@@ -84,7 +84,7 @@ def from_hyperedge_index(
     graph_of = graphs_of(batch, nodes)
     node_features = finite_features(at, "node_features", node_features, nodes)
     edge_features = finite_features(at, "edge_features", edge_features, count)
-    counts = {"graph": node_offsets.size(0) - 1, "node": nodes, "edge": count}
+    counts: dict[Level, int] = {"graph": node_offsets.size(0) - 1, "node": nodes, "edge": count}
     targets, level = level_targets(at, targets, level, counts)
 
     keys = torch.unique(edge * max(nodes, 1) + node)
@@ -129,8 +129,8 @@ def from_hyperedges(
     *,
     node_features: Tensor | None = None,
     targets: Tensor | None = None,
-    level: str = "",
-    duplicates: str = "same",
+    level: Level = "",
+    duplicates: Duplicates = "same",
 ) -> GraphData:
     """One hypergraph from the lists of nodes of its hyperedges, whose sizes may differ.
 
@@ -194,8 +194,8 @@ def from_incidence(
     *,
     node_features: Tensor | None = None,
     targets: Tensor | None = None,
-    level: str = "",
-    duplicates: str = "same",
+    level: Level = "",
+    duplicates: Duplicates = "same",
 ) -> GraphData:
     """One hypergraph from its incidence matrix.
 

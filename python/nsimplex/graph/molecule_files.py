@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import MoleculeDirections
 from .._npz import read_npz
 from .._printable import printable
 from .conversion_checks import require_choice
@@ -58,7 +59,10 @@ def _whole(name: str, array: Any) -> Tensor:
 
 
 def molecule_graphs(
-    arrays: Mapping[str, Any], *, targets: Tensor | None = None, directions: str = "both"
+    arrays: Mapping[str, Any],
+    *,
+    targets: Tensor | None = None,
+    directions: MoleculeDirections = "both",
 ) -> GraphData:
     """The graphs of the arrays of :func:`read_molecules`.
 
@@ -105,7 +109,9 @@ def molecule_graphs(
 
 
 @checked
-def read_molecules(path: str | os.PathLike[str], *, directions: str = "both") -> GraphData:
+def read_molecules(
+    path: str | os.PathLike[str], *, directions: MoleculeDirections = "both"
+) -> GraphData:
     """Reads the molecules of an npz file that `python -m nsimplex.molecules` writes.
 
     A molecule is a graph. Its atoms are nodes, and its bonds are edges. The features are int64
@@ -127,7 +133,7 @@ def read_molecules(path: str | os.PathLike[str], *, directions: str = "both") ->
     """
     import numpy as np
 
-    require_choice("[read_molecules] ", "directions", directions, ("both", "undirected"))
+    require_choice("[read_molecules] ", "directions", directions, get_args(MoleculeDirections))
     at = f"cannot read {printable(os.fspath(path))}: "
     arrays = read_npz(path)
     if missing := {*MOLECULE_ARRAYS, "targets"} - arrays.keys():

@@ -38,7 +38,7 @@ def make_model(
     )
     _require_used(request)
     order = _order(request["order"], data, recipe)
-    what = (recipe.task, targets.kind, targets.outputs)
+    what: tuple[Any, ...] = (recipe.task, targets.kind, targets.outputs)
     symmetry: Any = "undirected" if recipe.task == "edge" and not recipe.directed else ""
     try:
         if request["model"] in _SET_MODELS:

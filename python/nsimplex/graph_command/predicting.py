@@ -82,7 +82,8 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
         channel.table([[*loaded.header, *COLUMNS], *tuples])
     targets = loaded.targets
     if targets is not None and targets.known.any():
-        found = graph_metrics(answers[targets.known], targets.values[targets.known], recipe.kind)
+        kind: Any = recipe.kind
+        found = graph_metrics(answers[targets.known], targets.values[targets.known], kind)
         channel.line("graph_evaluation", rows=int(targets.known.sum()), **found)
         channel.table([["known targets", ""], *([k, f"{v:.6g}"] for k, v in found.items())])
 

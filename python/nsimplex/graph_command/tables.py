@@ -8,11 +8,12 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from .._choices import GraphTarget
 from .._csv_text import read_text
 from .._printable import printable
 
@@ -44,7 +45,7 @@ class BadRows(list[BadRow]):
 
 
 MOST_VALUES = 1000  # different texts of a column of features
-KINDS = ("number", "binary", "classes", "labels")
+KINDS = get_args(GraphTarget)
 
 
 @dataclass

@@ -63,7 +63,8 @@ def factory(at: str, device: Any, dtype: Any) -> dict[str, Any]:
 
 def require_name(at: str, name: str, value: object, names: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in names:
-        known = ", ".join(names[:-1]) + f" or {names[-1]}"
+        words = [each or '""' for each in names]
+        known = ", ".join(words[:-1]) + f" or {words[-1]}"
         raise ValueError(f"{at}{name}: expected {known}, got {describe(value)}")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
 from .._arguments import checked_methods
 from .._choices import (
@@ -60,6 +62,19 @@ class RandomFeatures(nn.Module):
                 *self.directions.shape, generator=generator, dtype=self.directions.dtype
             )
         )
+
+
+class EquivariantOptions(TypedDict, total=False):
+    """The options of :class:`EquivariantAttention`, for layers that pass them on."""
+
+    heads: int
+    head_dim: int | None
+    form: EquivariantForm
+    keys: EquivariantKeys
+    global_classes: bool
+    normalise: bool
+    feature_map: EquivariantFeatures
+    features: RandomFeatures | None
 
 
 @checked_methods
@@ -293,7 +308,7 @@ class EquivariantEncoder(nn.Module):
         dropout: float = 0.0,
         residual: bool = False,
         encoder: EquivariantEncoderForm = "standard",
-        **attention,
+        **attention: Unpack[EquivariantOptions],
     ) -> None:
         super().__init__()
         require_name("[EquivariantEncoder] ", "encoder", encoder, ("standard", "paper"))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
-from .._choices import Aggregate, Backbone, FeatureEncoding, FeatureValues
+from typing_extensions import Unpack
+
+from .._choices import Aggregate, Backbone, FeatureEncoding, FeaturePreset, FeatureValues
 from .checks import require
 
 _CHOICES = {
@@ -18,6 +21,24 @@ _PRESETS = {
     "paper-scbert": {"dim": 200, "heads": 10, "layers": 6, "backbone": "performer", "bins": 5},
     "paper-scgpt": {"dim": 512, "heads": 8, "layers": 4, "backbone": "softmax", "bins": 51},
 }
+
+
+class FeatureChanges(TypedDict, total=False):
+    """The fields of :class:`FeatureTransformerOptions` without ``features``."""
+
+    dim: int
+    heads: int
+    layers: int
+    hidden: int
+    backbone: Backbone
+    order: int
+    values: FeatureValues
+    bins: int
+    encoding: FeatureEncoding
+    identity: bool
+    learned_scale: bool
+    aggregate: Aggregate
+    outputs: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +82,9 @@ class FeatureTransformerOptions:
     outputs: int = 0
 
     @classmethod
-    def preset(cls, name: str, features: int, **changes) -> FeatureTransformerOptions:
+    def preset(
+        cls, name: FeaturePreset, features: int, **changes: Unpack[FeatureChanges]
+    ) -> FeatureTransformerOptions:
         """The shape of one of the two models to which CAPE's paper (arXiv 2509.16629, section F.4)
         adds its encodings.
 

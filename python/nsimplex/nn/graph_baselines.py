@@ -4,16 +4,16 @@ with."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
+from .._choices import GraphKernel, GraphTarget, PairTask
 from ..graph import GraphData, TupleBatch
 from .checks import require, require_name, require_whole
 from .graph_models import GraphInputs, GraphModel, graph_rows, mean_over_graphs, query_lists
-
-KINDS = ("gcn", "gin", "gat")
 
 
 @checked_methods
@@ -49,11 +49,11 @@ class MessagePassing(GraphModel):
 
     def __init__(
         self,
-        task: str = "graph",
-        target: str = "number",
+        task: PairTask = "graph",
+        target: GraphTarget = "number",
         outputs: int = 1,
         *,
-        kind: str = "gcn",
+        kind: GraphKernel = "gcn",
         node_channels: int = 0,
         edge_channels: int = 0,
         node_codes: Sequence[int] = (),
@@ -69,9 +69,9 @@ class MessagePassing(GraphModel):
         super().__init__()
         own = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         at = "[MessagePassing] "
+        require_name(at, "task", task, get_args(PairTask))
         self._start(own)
-        require_name(at, "kind", kind, KINDS)
-        require(task != "hyperedge", f"{at}task: expected graph, node or edge, got hyperedge")
+        require_name(at, "kind", kind, get_args(GraphKernel))
         require_whole(at, heads=heads)
         require(
             width % heads == 0 or kind != "gat",

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .._arguments import checked
+from .._choices import GraphLoss, GraphTarget
 from ..graph import average_precision, roc_auc, soft_f1_loss
 
 __all__ = ["graph_loss", "graph_metrics"]
@@ -27,7 +28,7 @@ _LOSSES = {"squared": ("number",), "soft_f1": ("binary", "labels")}
 def require_loss(at: str, loss: str, target: str) -> None:
     """Refuses a loss that there is not, or not for this kind of target."""
     if loss and loss not in _LOSSES:
-        raise ValueError(f"{at}loss: expected squared, soft_f1 or none, got {loss!r:.40}")
+        raise ValueError(f'{at}loss: expected "", squared or soft_f1, got {loss!r:.40}')
     if loss and target not in _LOSSES[loss]:
         raise ValueError(
             f"{at}loss: expected a target of kind {' or '.join(_LOSSES[loss])} for {loss}, got "
@@ -36,7 +37,9 @@ def require_loss(at: str, loss: str, target: str) -> None:
 
 
 @checked
-def graph_loss(answers: Tensor, targets: Tensor, target: str, *, loss: str = "") -> Tensor:
+def graph_loss(
+    answers: Tensor, targets: Tensor, target: GraphTarget, *, loss: GraphLoss = ""
+) -> Tensor:
     """The mean loss over the rows whose targets are known.
 
     Args:
@@ -89,7 +92,7 @@ def known_targets(targets: Tensor) -> int:
 
 
 @checked
-def graph_metrics(values: Tensor, targets: Tensor, target: str) -> dict[str, float]:
+def graph_metrics(values: Tensor, targets: Tensor, target: GraphTarget) -> dict[str, float]:
     """Metrics of predictions, over the rows whose targets are known.
 
     Args:

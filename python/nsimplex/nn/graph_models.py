@@ -8,12 +8,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from .._arguments import describe
+from .._choices import GraphTarget, GraphTask
 from .._printable import printable
 from .._pytree import TensorRecord, tensor_record
 from .._safetensors import Safetensors, write_safetensors
@@ -28,8 +29,6 @@ from ..graph.liftings import (
 from .checks import require, require_name, require_whole
 from .saved_model import SavedModel, load_weights
 
-TASKS = ("graph", "node", "edge", "hyperedge")
-TARGETS = ("number", "binary", "classes", "labels")
 MODEL_FILE, _FORMAT = "model.safetensors", "nsimplex graph model 2"
 
 
@@ -108,6 +107,8 @@ class GraphModel(nn.Module):
     target_mean: Tensor  #: [outputs], of numbers in the training
     target_scale: Tensor
     options: dict[str, Any]
+    task: GraphTask
+    target: GraphTarget
 
     def _start(self, options: dict[str, Any]) -> None:
         """Checks the options that all models share, and makes the input layers. Options that the
@@ -118,8 +119,8 @@ class GraphModel(nn.Module):
             for name, value in options.items()
         }
         options = {"layers": 1, "edge_channels": 0, "edge_codes": ()} | options
-        require_name(at, "task", options["task"], TASKS)
-        require_name(at, "target", options["target"], TARGETS)
+        require_name(at, "task", options["task"], get_args(GraphTask))
+        require_name(at, "target", options["target"], get_args(GraphTarget))
         most = {"layers": 1000, "outputs": 2**20, "width": 2**16}
         for name, number in most.items():
             require_whole(at, most=number, **{name: options[name]})

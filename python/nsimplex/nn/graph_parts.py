@@ -10,6 +10,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from .._choices import GraphLoss
 from ..graph import GraphData, Split, TupleBatch
 from .graph_losses import graph_loss, graph_metrics
 from .graph_models import GraphInputs, GraphModel
@@ -123,7 +124,7 @@ class GraphParts:
             yield None if inputs is None else (inputs, wanted, None)
 
     @torch.no_grad()
-    def judge(self, name: str, loss: str) -> tuple[dict[str, float], float]:
+    def judge(self, name: str, loss: GraphLoss) -> tuple[dict[str, float], float]:
         """Metrics and loss of a part; neither if it is empty."""
         rows = getattr(self.split, name)
         if not len(rows):

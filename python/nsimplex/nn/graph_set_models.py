@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from .._choices import ClassSet, Symmetry
+from .._choices import ClassSet, GraphTarget, PairSymmetry, TupleTarget, TupleTask
 from ..equivariant_classes import TensorKind
 from ..equivariant_linear import equivariant_plan
 from ..graph import GraphData, TupleBatch, complete_tuples
@@ -20,11 +20,6 @@ from .graph_models import GraphInputs, GraphModel, graph_rows, judged_lists, que
 
 _LOGIT_EPS = 1e-6  # keeps probabilities in float32 away from 0 and 1, which have no logit
 _MOST_QUERY = 6
-
-
-def _require_tuples(at: str, task: str) -> None:
-    fits = task in ("edge", "hyperedge")
-    require(fits, f"{at}task: expected edge or hyperedge, got {task!s:.40}")
 
 
 @checked_methods
@@ -63,8 +58,8 @@ class HyperSAGNN(GraphModel):
 
     def __init__(
         self,
-        task: str = "hyperedge",
-        target: str = "binary",
+        task: TupleTask = "hyperedge",
+        target: TupleTarget = "binary",
         outputs: int = 1,
         *,
         node_channels: int = 0,
@@ -79,12 +74,9 @@ class HyperSAGNN(GraphModel):
         super().__init__()
         own = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         at = "[HyperSAGNN] "
+        require_name(at, "task", task, get_args(TupleTask))
+        require_name(at, "target", target, get_args(TupleTarget))
         self._start(own)
-        _require_tuples(at, task)
-        require(
-            target in ("binary", "labels"),
-            f"{at}target: expected binary or labels, got {target}",
-        )
         require_whole(at, most=2**16, heads=heads, head_dim=head_dim)
         self.heads, self.head_dim, self.dropout = heads, head_dim, dropout
         self.head = self.edge_input = nn.Identity()
@@ -187,8 +179,8 @@ class SetToGraph(GraphModel):
 
     def __init__(
         self,
-        task: str = "hyperedge",
-        target: str = "binary",
+        task: TupleTask = "hyperedge",
+        target: GraphTarget = "binary",
         outputs: int = 1,
         *,
         classes: ClassSet = "all",
@@ -196,7 +188,7 @@ class SetToGraph(GraphModel):
         node_codes: Sequence[int] = (),
         width: int = 64,
         layers: int = 1,
-        symmetry: Literal["ordered", "undirected"] = "ordered",
+        symmetry: PairSymmetry = "ordered",
         random_walk: int = 0,
         laplacian: int = 0,
         dropout: float = 0.0,
@@ -205,10 +197,10 @@ class SetToGraph(GraphModel):
         super().__init__()
         own = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         at = "[SetToGraph] "
+        require_name(at, "task", task, get_args(TupleTask))
         self._start(own)
-        _require_tuples(at, task)
-        require_name(at, "classes", classes, ("light", "all"))
-        require_name(at, "symmetry", symmetry, ("ordered", "undirected"))
+        require_name(at, "classes", classes, get_args(ClassSet))
+        require_name(at, "symmetry", symmetry, get_args(PairSymmetry))
         require(bool(query_sizes), f"{at}query_sizes: expected a size")
         for place, size in enumerate(query_sizes):
             require_whole(at, least=2, most=_MOST_QUERY, **{f"query_sizes[{place}]": size})
@@ -218,7 +210,7 @@ class SetToGraph(GraphModel):
             f"{at}query_sizes: expected each size once",
         )
         self.classes: ClassSet = classes
-        self.symmetry: Symmetry = symmetry
+        self.symmetry: PairSymmetry = symmetry
         self.dropout = dropout
         self.edge_input = nn.Identity()
         self.layers = nn.ModuleList(EquivariantLinear(1, 1, width, width) for _ in range(layers))

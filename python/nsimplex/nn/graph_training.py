@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._choices import GraphLoss
 from ..graph import GraphData, Split, TupleBatch
 from .graph_checkpoint import (
     CHECKPOINT_FILE,
@@ -57,7 +58,7 @@ def fit_graphs(
     weight_decay: float = 1e-2,
     warmup: int = 10,
     patience: int = 20,
-    loss: str = "",
+    loss: GraphLoss = "",
     folder: str | os.PathLike[str] | None = None,
     seed: int = 0,
     resume: bool = False,
@@ -139,7 +140,7 @@ class FitOptions:
     weight_decay: float = 1e-2
     warmup: int = 10
     patience: int = 20
-    loss: str = ""
+    loss: GraphLoss = ""
     seed: int = 0
 
 
@@ -261,7 +262,7 @@ def train_model(
 
 
 def _share(
-    model: GraphModel, batch: Batch | None, loss: str, generator: torch.Generator
+    model: GraphModel, batch: Batch | None, loss: GraphLoss, generator: torch.Generator
 ) -> Share | None:
     """The loss of a batch with new random features, which all ranks draw."""
     model.redraw(generator)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from .._choices import Symmetry
+from .._choices import (
+    EquivariantForm,
+    GraphTarget,
+    GraphTask,
+    ReadOut,
+    Symmetry,
+    TupleSymmetry,
+)
 from ..equivariant_classes import TensorKind
 from ..equivariant_encoder_plan import EquivariantEncoderPlan, equivariant_encoder_plan
 from ..graph import (
@@ -80,8 +87,8 @@ class GraphTransformer(GraphModel):
 
     def __init__(
         self,
-        task: str = "graph",
-        target: str = "number",
+        task: GraphTask = "graph",
+        target: GraphTarget = "number",
         outputs: int = 1,
         *,
         order: int | Sequence[int] = 2,
@@ -92,9 +99,9 @@ class GraphTransformer(GraphModel):
         width: int = 64,
         layers: int = 3,
         heads: int = 4,
-        form: str = "softmax",
-        readout: str = "",
-        symmetry: str = "",
+        form: EquivariantForm = "softmax",
+        readout: ReadOut = "",
+        symmetry: TupleSymmetry = "",
         skip: bool = True,
         virtual_node: bool = False,
         global_classes: bool = True,
@@ -116,10 +123,9 @@ class GraphTransformer(GraphModel):
             require_whole(at, most=most, **{f"{name}[{i}]": n for i, n in enumerate(numbers)})
             require(len(set(numbers)) == len(numbers), f"{at}{name}: expected each size once")
         require(bool(sizes), f"{at}order: expected a size of edges")
-        forms = ("softmax", "kernel", "decoupled")
-        require_name(at, "form", form, forms)
-        require_name(at, "readout", readout, ("", *forms))
-        require_name(at, "symmetry", symmetry, ("", "ordered", "undirected"))
+        require_name(at, "form", form, get_args(EquivariantForm))
+        require_name(at, "readout", readout, get_args(ReadOut))
+        require_name(at, "symmetry", symmetry, get_args(TupleSymmetry))
         self.sizes = sorted(sizes)
         self.symmetry = symmetry
         self.form, self.readout = form, readout or form
@@ -132,7 +138,7 @@ class GraphTransformer(GraphModel):
         self.features = shared
 
         def encoder(
-            source: TensorKind, target: TensorKind, of: str, residual: bool = False
+            source: TensorKind, target: TensorKind, of: EquivariantForm, residual: bool = False
         ) -> EquivariantEncoder:
             features = None if of == "softmax" else shared
             return EquivariantEncoder(

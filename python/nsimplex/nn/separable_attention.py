@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing_extensions import Unpack
+
 from .._arguments import checked_methods, describe
 from ..separable_attention import FeatureMap
+from .attention_options import LayerOptions
 from .checks import require
 from .layers import SimplicialAttention
 from .select import Linear
@@ -24,7 +27,12 @@ class SeparableAttention(SimplicialAttention):
     """
 
     def __init__(
-        self, dim: int, heads: int = 1, *, features: FeatureMap = "elu", **options
+        self,
+        dim: int,
+        heads: int = 1,
+        *,
+        features: FeatureMap = "elu",
+        **options: Unpack[LayerOptions],
     ) -> None:
         known = features is None or callable(features) or features in ("elu", "relu", "random")
         require(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing_extensions import Unpack
+
 from .._arguments import checked_methods, describe
 from .._choices import SetPattern
+from .attention_options import LayerOptions
 from .checks import require, require_name, require_whole
 from .layers import SimplicialAttention
 from .select import Path, TopK
@@ -38,7 +41,7 @@ class SparseAttention(SimplicialAttention):
         keys: int = 64,
         indexer: dict | None = None,
         loss_weight: float = 0.0,
-        **options,
+        **options: Unpack[LayerOptions],
     ) -> None:
         at = "[SparseAttention] "
         require_name(at, "pattern", pattern, ("product", "path"))

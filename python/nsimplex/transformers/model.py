@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from transformers.models.llama.modeling_llama import (
     LlamaPreTrainedModel,
 )
 
+from .._choices import Form, Norm, Normalizer, ScaleName
 from ..nn.checks import MOST_AXES, require, require_name, require_scale, require_whole
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
@@ -52,10 +53,10 @@ class SimplicialConfig(LlamaConfig):
     every: int = 4
     order: int = 2
     window: int | list | tuple | None = (16, 256)
-    form: str = "product"
-    normalizer: str = "softmax"
-    norm: str = "qk"
-    scale: str | float | list | tuple = "standard"
+    form: Form = "product"
+    normalizer: Normalizer = "softmax"
+    norm: Norm = "qk"
+    scale: ScaleName | float | list | tuple = "standard"
     rotary: bool = False
 
     def __post_init__(self, **kwargs):
@@ -64,10 +65,9 @@ class SimplicialConfig(LlamaConfig):
         require_whole(at, least=0, every=self.every)
         require_whole(at, most=MOST_AXES, order=self.order)
         windows_of(self.window, self.order, "SimplicialConfig")
-        require_name(at, "form", self.form, ("product", "determinant"))
-        names = ("softmax", "softmax_sink", "sigmoid", "relu")
-        require_name(at, "normalizer", self.normalizer, names)
-        require_name(at, "norm", self.norm, ("none", "qk", "qkv"))
+        require_name(at, "form", self.form, get_args(Form))
+        require_name(at, "normalizer", self.normalizer, get_args(Normalizer))
+        require_name(at, "norm", self.norm, get_args(Norm))
         require_scale(at, self.scale)
         heads, kv_heads = self.num_attention_heads, _known(self.num_key_value_heads)
         require(

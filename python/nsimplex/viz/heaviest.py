@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from .._arguments import checked
 from .._layout import Layout, heads_first
-from .._options import operator_options
+from .._options import AttentionOptions, operator_options
 from ..analysis.attention_calls import AttentionCall, CallPart
 from ..analysis.other_calls import AugmentedCall, augmented
 from ..attention import attention
@@ -44,7 +45,7 @@ def heaviest_tuples(
     *,
     queries: Sequence[int] | None = None,
     layout: Layout = "bhtd",
-    **options: Any,
+    **options: Unpack[AttentionOptions],
 ) -> HeaviestTuples:
     r"""The ``count`` tuples of largest weight of some queries, per head.
 

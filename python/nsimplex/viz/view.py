@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Unpack
 
 from .._arguments import checked, describe
 from .._layout import Layout, heads_first
-from .._options import operator_options
+from .._options import AttentionOptions, operator_options
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
 from ..analysis.attention_calls import AttentionCall
@@ -162,7 +162,7 @@ def view(
     count: int = 10,
     name: str = "",
     layout: Layout = "bhtd",
-    **options: Any,
+    **options: Unpack[AttentionOptions],
 ) -> TupleView:
     """What the first entry of a batch attends to.
 

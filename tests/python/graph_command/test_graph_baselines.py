@@ -30,7 +30,7 @@ def test_baselines_of_hyperedges_are_trained_and_predict(tmp_path, model):
         trained(**{**own, "data": featured})
     with pytest.raises(ValueError, match="^--model: expected no --virtual-node with"):
         trained(**own, virtual_node=True)
-    with pytest.raises(ValueError, match="^--task: expected edge or hyperedge, got graph"):
+    with pytest.raises(ValueError, match="^--task: expected edge or hyperedge, got 'graph'"):
         graphs = rings(tmp_path)
         trained(
             data=graphs[0], nodes=graphs[1], graphs=graphs[2], task="graph", target="size",

@@ -212,12 +212,12 @@ def test_a_probability_of_one_has_a_finite_logit():
     [
         (
             lambda: HyperSAGNN("graph"),
-            "[HyperSAGNN] task: expected edge or hyperedge, got graph",
+            "[HyperSAGNN] task: expected edge or hyperedge, got 'graph'",
         ),
-        (lambda: SetToGraph("node"), "[SetToGraph] task: expected edge or hyperedge, got node"),
+        (lambda: SetToGraph("node"), "[SetToGraph] task: expected edge or hyperedge, got 'node'"),
         (
             lambda: HyperSAGNN(target="number"),
-            "[HyperSAGNN] target: expected binary or labels, got number",
+            "[HyperSAGNN] target: expected binary or labels, got 'number'",
         ),
         (
             lambda: HyperSAGNN()(graph.from_hyperedges([[0], [0, 1]])),
