@@ -65,6 +65,7 @@ def sink_argument(options: Options) -> Tensor | None:
     """The sink in fp32, if the normalizer has one."""
     if options.normalizer != "softmax_sink":
         return None
+    assert options.sink is not None  # checked by the operator
     return options.sink.detach().to(torch.float32).contiguous()
 
 

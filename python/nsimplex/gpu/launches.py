@@ -54,7 +54,8 @@ def with_rows(x: Tensor) -> Tensor:
 
 def strides(x: Tensor) -> tuple[int, int, int]:
     """Strides of batch, head and row; 0 where there is only one."""
-    return tuple(x.stride(m) if x.shape[m] > 1 else 0 for m in range(3))
+    batch, head, row = (x.stride(m) if x.shape[m] > 1 else 0 for m in range(3))
+    return batch, head, row
 
 
 def empty_in_order(like: Tensor, channels: int) -> Tensor:
