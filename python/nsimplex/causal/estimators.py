@@ -251,12 +251,12 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         label = type(self).__name__
         self._check_options(X)
         check_samples(label, self.confidence, self.resampling, self.min_frequency, self.n_jobs)
-        self._rows_of_fit = {
-            name: given if isinstance(given, str) else None
-            for name, given in (("groups", groups), ("targets", targets))
-            if given is not None
-        }
         given = {"groups": groups, "targets": targets}
+        self.rows_of_fit_ = {
+            name: own if isinstance(own, str) else None
+            for name, own in given.items()
+            if own is not None
+        }
         beside = {name: own for name, own in given.items() if isinstance(own, str)}
         if len(set(beside.values())) < len(beside):
             raise ValueError(

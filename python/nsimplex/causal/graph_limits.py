@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +20,7 @@ class GraphLimits(TableReading):
     """The method ``limits`` of an estimator that was fitted to a table."""
 
     #: groups and targets, if the fit had them: the name of their column, or None without a name
-    _rows_of_fit: dict[str, str | None]
+    rows_of_fit_: dict[str, str | None]
 
     def limits(
         self, X: Any, level: float = 0.05, *, groups: Any = None, targets: Any = None
@@ -39,14 +40,18 @@ class GraphLimits(TableReading):
         adjacency, label = self._fitted("adjacency_"), type(self).__name__
         self._check_continuous()
         rows = dict(groups=groups, targets=targets)
-        for name, of_fit in getattr(self, "_rows_of_fit", {}).items():
+        for name, of_fit in getattr(self, "rows_of_fit_", {}).items():
             if rows[name] is None and of_fit is None:
                 raise ValueError(
                     f"[{label}] {name}: expected those of the rows of X, as the fit had, got None"
                 )
             rows[name] = of_fit if rows[name] is None else rows[name]
-        for name in rows:
-            X, rows[name] = taken_column(label, name, X, rows[name])
+        if isinstance(X, (str, os.PathLike)):
+            named = {name: own for name, own in rows.items() if isinstance(own, str)}
+            rows |= self._read(X, named, reset=False).beside if named else {}
+        else:
+            for name in rows:
+                X, rows[name] = taken_column(label, name, X, rows[name])
         values, names = self._chosen(X), [str(name) for name in self.get_feature_names_out()]
         known = row_groups(label, rows["groups"], len(values))
         if known and self.standardise:

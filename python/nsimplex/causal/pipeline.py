@@ -51,7 +51,7 @@ _EMBEDDING = (
     "seed",
 )
 # Fitted attributes stored as JSON text in the file.
-_PLAIN = ("names", "columns", "dropped", "words", "row_columns", "model")
+_PLAIN = ("names", "columns", "dropped", "words", "row_columns", "rows_of_fit", "model")
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 

@@ -115,13 +115,25 @@ def test_columns_of_the_rows_may_be_in_other_tables(frame, tmp_path):
             assert np.array_equal(own.transform(csv(tmp_path / "x", table)), values)
         assert np.array_equal(own.transform(csv(tmp_path / "x", other)), values[:9])
     assert pipeline.score(frame) == pipeline.score(frame[["dose", "growth", "colour"]])
-    assert pipeline.limits(frame).names == ["dose", "growth", "colour"]
     polars = pytest.importorskip("polars")
     assert np.array_equal(pipeline.transform(polars.DataFrame(frame.to_dict("list"))), values)
     plain = frame[["dose", "growth", "colour"]]
     assert pipeline.fit(plain).row_columns_ == []
     with pytest.raises(TypeError, match="expected numbers in every column, got .* column batch"):
         pipeline.fit(frame)
+
+
+def test_limits_of_a_file_take_its_groups_and_targets(frame, tmp_path):
+    frame = frame.drop(columns="colour")
+    path = csv(tmp_path / "x.csv", frame, index=False)
+    frame["set"] = [["growth"], [], ["dose", "growth"], []] * 30
+    pipeline = CausalPipeline(steps=2).fit(path, **ROWS)
+    pipeline.save(tmp_path / "p")
+    found = CausalPipeline(steps=2).fit(frame, **ROWS).limits(frame)
+    assert found.names == ["dose", "growth"]
+    for own in (pipeline, CausalPipeline.load(tmp_path / "p")):
+        assert own.limits(path).bic == pytest.approx(found.bic)
+        assert own.limits(frame).bic == pytest.approx(found.bic)
 
 
 def test_words_and_columns_that_cannot_be(frame, expected, tmp_path):
