@@ -52,7 +52,7 @@ void describe(const CLI::App& command, std::string& script) {
 // The words before the cursor lead to a command. Where nothing fits, bash offers files. The words
 // of nsimplex-lab are asked for when they are first needed.
 constexpr std::string_view kFunction = R"bash(_nsimplex() {
-  local command=nsimplex word values flag previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local command=nsimplex word values flags plain previous=${COMP_WORDS[COMP_CWORD - 1]}
   local current=${COMP_WORDS[COMP_CWORD]}
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     if [[ "$command $word" == "nsimplex lab" && -z ${_nsimplex_words["nsimplex lab"]-} ]]; then
@@ -60,9 +60,10 @@ constexpr std::string_view kFunction = R"bash(_nsimplex() {
     fi
     if [[ -n ${_nsimplex_words["$command $word"]-} ]]; then command+=" $word"; fi
   done
-  [[ $previous != -* || " ${_nsimplex_flags["$command"]-} " == *" $previous "* ]] && flag=yes
+  flags=" ${_nsimplex_flags[nsimplex]-} ${_nsimplex_flags["$command"]-} "
+  [[ $previous != -* || $flags == *" $previous "* ]] && plain=yes
   values=${_nsimplex_values["$command $previous"]-}
-  if [[ -z $values && ( $current == -* || -n $flag ) ]]; then
+  if [[ -z $values && ( $current == -* || -n $plain ) ]]; then
     values=${_nsimplex_words["$command"]-}
     [[ $current == -* ]] || values=$(tr ' ' '\n' <<<"$values" | grep -v ^-)
   fi
