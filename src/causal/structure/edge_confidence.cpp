@@ -127,17 +127,23 @@ Tensor usable_columns(const Tensor& table, const CausalFitOptions& options) {
   std::vector<int64_t> kept;
   for (int64_t column = 0; column < columns; ++column) {
     std::unordered_map<int64_t, double> first;  // value of each group
+    double own = std::numeric_limits<double>::quiet_NaN();
     int64_t used = 0;
     bool varies = false;
     for (int64_t row = 0; row < rows; ++row) {
       if (left_out[row][column]) continue;
       const double value = values[row][column];
-      const int64_t group = options.groups.empty() ? 0 : options.groups[static_cast<size_t>(row)];
-      varies = first.emplace(group, value).first->second != value || varies;
+      if (!options.groups.empty()) {
+        own = first.emplace(options.groups[static_cast<size_t>(row)], value).first->second;
+      } else if (used == 0) {
+        own = value;
+      }
+      varies = varies || own != value;
       ++used;
     }
+    const int64_t groups = std::max<int64_t>(std::ssize(first), 1);
     const bool counted = !options.groups.empty() || targeted[static_cast<size_t>(column)];
-    if (varies && (!counted || used - std::ssize(first) + 1 >= kLeastFree)) kept.push_back(column);
+    if (varies && (!counted || used - groups + 1 >= kLeastFree)) kept.push_back(column);
   }
   return at::tensor(at::IntArrayRef(kept), at::kLong);
 }
