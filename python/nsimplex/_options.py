@@ -239,7 +239,11 @@ def flat_window(window: Window, order: int, function: str = "attention") -> list
 
 
 def scales(
-    scale: Scale, query: Tensor, values: Sequence[Tensor], reduce: str
+    scale: Scale,
+    query: Tensor,
+    values: Sequence[Tensor],
+    reduce: str,
+    function: str = "attention",
 ) -> tuple[float | None, float | None]:
     """(s1, s2); None stands for the operator's defaults, which are the standard scales."""
     if scale == "standard":
@@ -252,12 +256,12 @@ def scales(
         return logit, (1.0 / order if reduce == "sum" else 1.0)
     if isinstance(scale, (list, tuple)):
         if len(scale) != 2:
-            raise ValueError(f"[attention] scale: expected (s1, s2), got {len(scale)} numbers")
-        return _factor(scale[0]), _factor(scale[1])
-    return _factor(scale), None
+            raise ValueError(f"[{function}] scale: expected (s1, s2), got {len(scale)} numbers")
+        return _factor(function, scale[0]), _factor(function, scale[1])
+    return _factor(function, scale), None
 
 
-def _factor(value: Any) -> float:
+def _factor(function: str, value: Any) -> float:
     """A number of the argument scale."""
     try:
         number = float(value) if not isinstance(value, str) else None
@@ -265,10 +269,10 @@ def _factor(value: Any) -> float:
         number = None
     if number is None:
         raise ValueError(
-            "[attention] scale: expected 'standard', 'unit', a number or a pair, got "
+            f"[{function}] scale: expected 'standard', 'unit', a number or a pair, got "
             f"{describe(value)}"
         )
     # math.isfinite() does not accept the numbers with which torch.compile traces.
     if number - number != 0:
-        raise ValueError(f"[attention] scale: expected finite numbers, got {number}")
+        raise ValueError(f"[{function}] scale: expected a finite number, got {number}")
     return number

@@ -59,7 +59,7 @@ def _operator_options(
             f"[sparse_attention] scale: 'unit' is not defined with reduce '{reduce}', expected "
             "numbers"
         )
-    logit_scale, output_scale = scales(scale, query, values, reduce)
+    logit_scale, output_scale = scales(scale, query, values, reduce, "sparse_attention")
     return as_they_are | {
         "reduce": reduce,
         "logit_scale": logit_scale,

@@ -120,11 +120,11 @@ BAD = [
     (dict(scale=(1, 2, 3)), ValueError, r"scale: expected \(s1, s2\), got 3 numbers"),
     (dict(scale=(1.0, "big")), ValueError, r"scale: expected 'standard', .*got 'big'"),
     (dict(scale=None), ValueError, r"scale: expected 'standard', .*got None"),
-    (dict(scale=float("nan")), ValueError, r"scale: expected finite numbers, got nan"),
+    (dict(scale=float("nan")), ValueError, r"scale: expected a finite number, got nan"),
     (
         dict(scale=(1.0, float("inf"))),
         ValueError,
-        r"scale: expected finite numbers, got inf",
+        r"scale: expected a finite number, got inf",
     ),
     # determinant
     (

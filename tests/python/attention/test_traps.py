@@ -242,7 +242,7 @@ def test_a_scale_is_a_finite_number(scale):
     sets = torch.zeros(1, 1, 4, 1, dtype=torch.long)
     for name, call in (
         (
-            "sparse_attention] logit_scale",
+            "sparse_attention] scale",
             lambda: nsimplex.sparse_attention(x, [x], [x], sets, pattern="product", scale=scale),
         ),
         ("topk_keys] scale", lambda: nsimplex.topk_keys(x, x, 1, scale=scale)),
