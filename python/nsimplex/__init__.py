@@ -6,7 +6,7 @@ and modules here only give them defaults and names.
 
 from __future__ import annotations
 
-from . import analysis, causal, graph, nn, text, viz
+from . import analysis, causal, graph, nn, ops, text, viz
 from ._build_info import VERSION as __version__
 from ._library import PREFIX as _PREFIX
 from .attention import attention, reference
@@ -117,6 +117,7 @@ __all__ = [
     "merge",
     "neighbours",
     "nn",
+    "ops",
     "orthogonal_directions",
     "path_list",
     "product_list",

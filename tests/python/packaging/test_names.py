@@ -12,7 +12,7 @@ import nsimplex
 from nsimplex import analysis, causal, graph, nn, text, viz
 
 #: Modules that belong to the interface; all others below the package only hold its parts.
-MODULES = {"analysis", "causal", "graph", "nn", "text", "viz"}
+MODULES = {"analysis", "causal", "graph", "nn", "ops", "text", "viz"}
 
 #: Names that are imported when they are asked for.
 LATER = set(causal._LATER)
