@@ -14,7 +14,6 @@ from .._arguments import checked, describe
 from .._choices import ColumnKind, Estimator, Missing, Resampling
 from .._hints import Numbers
 from .._library import operators
-from .scale import large_exponent, large_exponents, times_power
 from .structure import (
     FitOptions,
     causal_fit,
@@ -177,7 +176,7 @@ def confidence_of(
     if rows < 4:
         raise ValueError(f"[{label}] table: expected at least 4 rows to sample from, got {rows}")
     edges = adjacency.nonzero()
-    samples = _Samples(_moderate(values, options), adjacency, options, resampling)
+    samples = _Samples(values, adjacency, options, resampling)
     sums = [torch.zeros(count, count, dtype=torch.float64) for _ in range(3)]
     weights = []
     for *found, own in _in_parallel(label, samples, replicates, n_jobs):
@@ -196,20 +195,6 @@ def confidence_of(
     return EdgeConfidence(
         adjacency, frequencies, connected, ancestors, low, high, mean_edges, replicates
     )
-
-
-def _moderate(values: Tensor, options: FitOptions) -> Tensor:
-    """The table in units in which squares stay within the range of numbers and all weights are the
-    same: each continuous column by its own if columns are standardised, or else the whole table.
-    Columns of other kinds have no units."""
-    if options.standardise:
-        exponents = large_exponents(values)
-        for column, kind in enumerate(options.kinds):
-            if kind != "continuous":
-                exponents[column] = 0
-    else:
-        exponents = 0.0 if options.kinds else large_exponent(values)
-    return times_power(values, -exponents)
 
 
 @dataclass(frozen=True)

@@ -334,9 +334,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         if self.min_frequency is not None:
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
             self.linear_ = regress(scaled, self.adjacency_, **rows)
-        if len(self.adjacency_) > _MOST_COMPARED:
-            return
-        if kinds:
+        if kinds or len(self.adjacency_) > _MOST_COMPARED:
             return
         if self.standardise and rows["groups"]:
             scaled = scaled_within_groups(scaled, rows["groups"])

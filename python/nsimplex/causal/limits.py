@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -92,20 +91,13 @@ def causal_limits(
     values, own_names, _ = read_columns("causal_limits", "table", table)
     adjacency = graph_matrix("causal_limits", "graph", graph, own_names, "table").values
     shown = list(names) if names is not None else column_names(table)
-    exponent = 0.0
     if values.dim() == 2:
         known = row_groups("causal_limits", groups, len(values))
         own = row_targets("causal_limits", targets, len(values), values.size(1), own_names)
-        # Squares must stay within the range of numbers. BIC alone depends on the scale.
-        exponent = large_exponent(values)
-        values = times_power(values, -exponent)
         if known or own:
             values = _enough(comparable_rows(values, known, own), known, own)
     found = operators.causal_limits(values, adjacency, shown, level)
     bic, cpdag, reversible, varsortability, (shared, edges, tests), pairs, p_values, said = found
-    if exponent:
-        bic += 2 * values.numel() * exponent * math.log(2)
-        said = [f"{said[0].rpartition(' ')[0]} {bic:.1f}", *said[1:]]
     return CausalLimits(
         bic,
         cpdag,
