@@ -60,7 +60,7 @@ struct NSIMPLEX_API EdgeConfidence {
   double edges;            ///< mean number of edges per sample
   int64_t replicates;      ///< number of samples
 
-  /// The graph of all rows without the edges of a smaller frequency.
+  /// The graph of all rows without the edges of a smaller frequency, 0 to 1.
   at::Tensor stable(double min_frequency = 0.9) const;
 
   /// An upper bound of the expected number of false edges of at least this frequency: q^2 / ((2 f -

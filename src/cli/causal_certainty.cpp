@@ -97,6 +97,11 @@ void add_certainty_options(CLI::App& command, FitOptions& options) {
       "Samples of the rows from which the graph is learned again; 0: none. Says how often each "
       "edge is found, and the interval of its weight")
       ->check(CLI::Range(int64_t{0}, kMostResamples));
+  command
+      .add_option("--min-frequency", options.min_frequency,
+                  "Leave out edges that a smaller share of the samples has, 0 to 1")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group("Certainty");
   add("--resampling", options.resampling,
       fmt::format("Samples of --confidence: {}", fmt::join(names_of<Resampling>(), ", ")))
       ->check(CLI::IsMember(names_of<Resampling>()));
@@ -108,6 +113,9 @@ void add_certainty_options(CLI::App& command, FitOptions& options) {
 
 void check_certainty(const FitOptions& o) {
   if (o.confidence == 1) throw InputError("--confidence: expected 0 or at least 2, got 1");
+  if (o.min_frequency && o.confidence == 0) {
+    throw InputError("--min-frequency: expected a number of samples, --confidence, too");
+  }
   const auto refuse = [&](bool given, const std::string& expected, const std::string& got) {
     if (o.limits && given) throw InputError("--limits: expected " + expected + ", got " + got);
   };
@@ -121,12 +129,12 @@ void check_certainty(const FitOptions& o) {
 
 namespace {
 
-void measure_confidence(const FitOptions& o, CausalFitOptions fitted, const CausalTable& table,
-                        const CausalFit& fit, RunLog& log) {
+EdgeConfidence sample_edges(const FitOptions& o, CausalFitOptions fitted, const CausalTable& table,
+                            const CausalFit& fit) {
   ProgressBar bar("confidence", o.confidence, o.json);
   fitted.stop = {};
   fitted.checkpoint = interrupt::check;
-  const EdgeConfidence found = [&] {
+  EdgeConfidence found = [&] {
     try {
       return edge_confidence(causal::to_tensor(table.observations.values), fit.adjacency, fitted,
                              {.replicates = o.confidence,
@@ -140,24 +148,33 @@ void measure_confidence(const FitOptions& o, CausalFitOptions fitted, const Caus
     }
   }();
   bar.finish();
+  return found;
+}
+
+void report_confidence(const FitOptions& o, const EdgeConfidence& found, const CausalTable& table,
+                       RunLog& log) {
+  const double stable_from = o.min_frequency.value_or(kStableFrom);
   const std::vector<SureEdge> all = edges_of(found);
   const auto is_edge = [](const SureEdge& edge) { return edge.weight != 0; };
   const std::span edges(all.begin(), std::ranges::count_if(all, is_edge));
   const int64_t stable = std::ranges::count_if(
-      edges, [](const SureEdge& edge) { return edge.frequency >= kStableFrom; });
-  const double expected = found.expected_false(kStableFrom);
-  const std::string finding = fmt::format(
-      "{} of {} edges are in at least {:.0f}% of {} samples; of such edges, at most {:.2g} are "
-      "expected to be false{}",
-      stable, edges.size(), 100 * kStableFrom, found.replicates, expected,
-      o.resampling == name_of(Resampling::halves) ? ""
-                                                  : ", which is a guide for bootstrap samples");
+      edges, [&](const SureEdge& edge) { return edge.frequency >= stable_from; });
+  std::string finding = fmt::format("{} of {} edges are in at least {:.4g}% of {} samples", stable,
+                                    edges.size(), 100 * stable_from, found.replicates);
+  Json expected;  // no bound holds up to a half
+  if (stable_from > 0.5) {
+    expected = found.expected_false(stable_from);
+    finding += fmt::format(
+        "; of such edges, at most {:.2g} are expected to be false{}", expected.get<double>(),
+        o.resampling == name_of(Resampling::halves) ? ""
+                                                    : ", which is a guide for bootstrap samples");
+  }
   log.write("confidence", {{"replicates", found.replicates},
                            {"resampling", o.resampling},
                            {"edges", edges.size()},
                            {"edges_per_sample", found.edges},
                            {"stable", stable},
-                           {"stable_from", kStableFrom},
+                           {"stable_from", stable_from},
                            {"expected_false", expected},
                            {"findings", Json::array({finding})}});
   for (const SureEdge& edge : edges) log.write("edge_confidence", line_of(edge, table.names));
@@ -209,9 +226,25 @@ void measure_limits(const FitOptions& o, const CausalTable& table, const CausalF
 
 }  // namespace
 
+std::optional<EdgeConfidence> remove_rare_edges(const FitOptions& o, const CausalFitOptions& fitted,
+                                                const CausalTable& table, CausalFit& fit) {
+  if (!o.min_frequency || fit.interrupted) return {};
+  try {
+    EdgeConfidence found = sample_edges(o, fitted, table, fit);
+    fit.adjacency = found.stable(*o.min_frequency);
+    return found;
+  } catch (const Interrupted&) {
+    fit.interrupted = true;
+    return {};
+  }
+}
+
 void measure_certainty(const FitOptions& o, const CausalFitOptions& fitted,
-                       const CausalTable& table, const CausalFit& fit, RunLog& log) {
-  if (o.confidence > 0) measure_confidence(o, fitted, table, fit, log);
+                       const CausalTable& table, const CausalFit& fit,
+                       const std::optional<EdgeConfidence>& known, RunLog& log) {
+  if (o.confidence > 0) {
+    report_confidence(o, known ? *known : sample_edges(o, fitted, table, fit), table, log);
+  }
   if (o.limits) measure_limits(o, table, fit, log);
 }
 

@@ -174,6 +174,7 @@ int run_fit(const FitOptions& o) {
   const CausalFitOptions options = options_of(o, table);
   CausalFit result = fit(o, options, table);
   const std::optional<NoiseDirections> directions = turn_edges(o, options, table, result);
+  const std::optional<EdgeConfidence> sure = remove_rare_edges(o, options, table, result);
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);
   log.write("fit", report.json());
@@ -185,7 +186,7 @@ int run_fit(const FitOptions& o) {
                    causal::table_csv(table.names, causal::view_matrix(result.scores)));
     if (report.truth()) write_graph(o.out, "truth", {table.names, *report.truth()});
   }
-  if (!result.interrupted) measure_certainty(o, options, table, result, log);
+  if (!result.interrupted) measure_certainty(o, options, table, result, sure, log);
   if (!o.out.empty() && !o.json) {
     print(fmt::format("graph: {}/graph.csv, .tsv, .graphml, .dot\n", o.out));
   }

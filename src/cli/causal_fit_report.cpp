@@ -156,6 +156,7 @@ Json FitReport::json() const {
             {"features", graph_.rows()},
             {"few_rows", table_.observations.values.rows() < graph_.rows()},
             {"edges", answers_.front().edges},
+            {"min_frequency", options_.min_frequency ? Json(*options_.min_frequency) : Json()},
             {"removed", edge_names(fit_.removed, table_.names)},
             {"dropped", table_.observations.dropped},
             {"dropped_rows", table_.observations.dropped_rows},

@@ -21,6 +21,7 @@ struct FitOptions : CommonOptions {
   std::optional<double> threshold, sparsity;
   int64_t rank = 40, confidence = 0;
   std::string resampling = "halves";
+  std::optional<double> min_frequency;
   bool limits = false, orient_by_noise = false;
 };
 

@@ -153,6 +153,10 @@ TEST(EdgeConfidence, StableEdgesAndTheirBound) {
   EXPECT_EQ(causal_metrics(found.stable(), simulated.weights).shd, 0);
   EXPECT_NEAR(found.expected_false(0.75), found.edges * found.edges / (0.5 * 30), 1e-12);
   EXPECT_THROW(found.expected_false(0.5), c10::ValueError);
+  EXPECT_TRUE(at::equal(found.stable(0), found.adjacency));
+  for (const double wrong : {-0.1, 1.1, std::nan("")}) {
+    EXPECT_THROW(found.stable(wrong), c10::ValueError);
+  }
 }
 
 TEST(EdgeConfidence, NamesWhatCannotBe) {

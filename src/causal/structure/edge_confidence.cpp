@@ -253,6 +253,8 @@ std::pair<Tensor, Tensor> checked_input(const Tensor& table, const Tensor& graph
 }  // namespace
 
 Tensor EdgeConfidence::stable(double min_frequency) const {
+  TORCH_CHECK_VALUE(min_frequency >= 0 && min_frequency <= 1,
+                    "[stable] min_frequency: expected a number from 0 to 1, got ", min_frequency);
   return at::where(frequencies >= min_frequency, adjacency, 0.0);
 }
 

@@ -62,6 +62,36 @@ def test_the_command_says_what_the_functions_say(
     assert len(rows) == int(((expected.frequencies > 0) | (expected.adjacency != 0)).sum())
 
 
+def test_rare_edges_are_left_out(executable, subprocess_env, file, tmp_path):
+    options = ["--confidence", 12, "--min-frequency", 0.7, "--limits", "--out", tmp_path / "r"]
+    done = run(executable, subprocess_env, file, *options, "--json", "--seed", 3)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    table = causal.usable_table(file)
+    sure = causal.edge_confidence(table.values, replicates=12, seed=3)
+    kept = sure.stable(0.7)
+    assert int((kept != 0).sum()) > 0
+    (fit,) = [line for line in lines if line["kind"] == "fit"]
+    assert fit["edges"] == int((kept != 0).sum()) and fit["min_frequency"] == 0.7
+    (summary,) = [line for line in lines if line["kind"] == "confidence"]
+    assert summary["edges"] == int((sure.adjacency != 0).sum())  # of all rows
+    assert summary["stable"] == fit["edges"] and summary["stable_from"] == 0.7
+    assert summary["expected_false"] == pytest.approx(sure.expected_false(0.7))
+    (limits,) = [line for line in lines if line["kind"] == "causal_limits"]
+    assert limits["edges"] == fit["edges"]
+    graph = causal.CausalGraph(confidence=12, min_frequency=0.7, seed=3).fit(file)
+    assert torch.equal(graph.adjacency_ != 0, kept != 0)
+    with open(tmp_path / "r" / "graph.csv", newline="") as text:
+        rows = [[float(cell) for cell in row[-4:]] for row in list(csv.reader(text))[1:]]
+    torch.testing.assert_close(torch.tensor(rows, dtype=torch.float64), kept)
+
+
+def test_no_bound_is_claimed_up_to_a_half(executable, subprocess_env, file):
+    done = run(executable, subprocess_env, file, "--confidence", 4, "--min-frequency", 0.5)
+    assert done.returncode == 0, done.stderr
+    assert "are in at least 50% of 4 samples\n" in done.stdout
+
+
 def test_the_terminal_has_a_table_and_sentences(executable, subprocess_env, file):
     done = run(executable, subprocess_env, file, "--confidence", 4, "--limits")
     assert done.returncode == 0, done.stderr
@@ -130,6 +160,9 @@ def test_units_far_from_one_change_no_interval(executable, subprocess_env, file,
         (["--confidence", "1"], "--confidence: expected 0 or at least 2, got 1"),
         (["--confidence", "100001"], "--confidence"),
         (["--resampling", "thirds"], "--resampling"),
+        (["--min-frequency", "0.9"], "--min-frequency: expected a number of samples, --confidence"),
+        (["--confidence", "4", "--min-frequency", "1.5"], "--min-frequency"),
+        (["--confidence", "4", "--min-frequency", "nan"], "--min-frequency"),
         (["--limits", "--missing", "likelihood"], "--limits: expected a table without gaps"),
         (["--limits", "--groups", "a"], "--limits: expected rows of one group, got --groups"),
         (["--limits", "--targets", "a"], "--limits: expected rows without interventions, got"),
