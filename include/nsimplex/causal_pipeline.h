@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <nsimplex/causal.h>
 #include <nsimplex/causal_options.h>
 #include <nsimplex/version.h>
 
@@ -11,13 +12,19 @@
 
 namespace nsimplex {
 
-/// Options of a CausalPipeline: the options of causal_fit(), causal_embed() and causal_angles()
-/// that are saved with it.
+/// Options of a CausalPipeline: the options of causal_fit(), edge_confidence(), causal_embed() and
+/// causal_angles() that are saved with it.
 struct CausalPipelineOptions {
   StructureEstimator estimator = StructureEstimator::order;
   bool nonlinear = false;
   bool standardise = false;
   std::optional<double> threshold = {};
+  std::optional<double> sparsity = {};
+  int64_t rank = 40;
+  bool sample = false;
+  bool soft = false;                   ///< interventions are soft
+  std::vector<ColumnKind> kinds = {};  ///< one per column of the table, or none
+  bool orient_by_noise = false;        ///< orient_by_noise() turns edges of the fit
   MissingValues missing = MissingValues::refuse;
   bool drop = false;   ///< leave constant columns and copies out instead of refusing them
   int64_t screen = 0;  ///< keep this number of columns, by screen_columns(); 0: all
@@ -38,7 +45,18 @@ struct CausalPipelineOptions {
   DanglingRule dangling = DanglingRule::uniform;
   double scale = 0.78539816339744831;
   bool by_dimension = false;
+  int64_t confidence = 0;  ///< samples of edge_confidence(); 0: none
+  Resampling resampling = Resampling::halves;
+  /// leaves out edges that a smaller share of the samples has
+  std::optional<double> min_frequency = {};
   int64_t seed = 0;
+};
+
+/// What is known of the rows of a table: CausalFitOptions::groups and targets, for all rows of the
+/// table. Targets are numbers of the columns kept.
+struct TableRows {
+  std::vector<int64_t> groups = {};
+  std::vector<std::vector<int64_t>> targets = {};
 };
 
 /// State of a pipeline after fit(). After embed() of a given graph it holds only that graph and its
@@ -51,6 +69,8 @@ struct CausalPipelineState {
   at::Tensor adjacency, scores;    ///< float64 [M, M]
   at::Tensor tangents;             ///< float64 [M, d]
   at::Tensor generality;           ///< float64 [M]
+  /// What samples say about the graph before min_frequency. It is not saved.
+  std::optional<EdgeConfidence> confidence = {};
 };
 
 /// Turns a table into rotary angles of its columns:
@@ -73,10 +93,11 @@ class NSIMPLEX_API CausalPipeline {
   /// Learns the graph of a table [n, all columns], float64, with NaN for missing values, and embeds
   /// it. `names` are those of all columns, or none. Constraints refer to the columns kept.
   CausalPipeline& fit(const at::Tensor& table, std::vector<std::string> names = {},
-                      const EdgeConstraints& constraints = {});
+                      const EdgeConstraints& constraints = {}, const TableRows& rows = {});
 
   /// The same for a file: csv, tsv, npy or npz.
-  CausalPipeline& fit(const std::string& path, const EdgeConstraints& constraints = {});
+  CausalPipeline& fit(const std::string& path, const EdgeConstraints& constraints = {},
+                      const TableRows& rows = {});
 
   /// Embeds the learned graph again with changed options, or a given one [M, M] without a fit.
   CausalPipeline& embed(const std::optional<at::Tensor>& adjacency = std::nullopt);

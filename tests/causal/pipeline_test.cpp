@@ -77,6 +77,104 @@ TEST(CausalPipeline, ReadsWhatItWrote) {
   EXPECT_TRUE(at::equal(again.state().scores, pipeline.state().scores));
 }
 
+TEST(CausalPipeline, LearnsAsCausalFitDoesFromRowsOfSeveralKinds) {
+  const CausalSimulation simulated = made();
+  const at::Tensor table = simulated.table.clone();
+  TableRows rows;
+  for (int64_t row = 0; row < 1500; ++row) {
+    rows.groups.push_back(row % 3);
+    rows.targets.push_back(row % 5 == 0 ? std::vector<int64_t>{2} : std::vector<int64_t>{});
+  }
+  table[7][1] = std::numeric_limits<double>::quiet_NaN();  // the row is left out
+  CausalPipelineOptions options{.missing = MissingValues::rows, .steps = 5};
+  CausalPipeline pipeline(options);
+  pipeline.fit(table, {}, {}, rows);
+  const at::Tensor whole = at::cat({table.narrow(0, 0, 7), table.narrow(0, 8, 1492)});
+  CausalFitOptions expected;
+  expected.groups = rows.groups;
+  expected.targets = rows.targets;
+  expected.groups.erase(expected.groups.begin() + 7);
+  expected.targets.erase(expected.targets.begin() + 7);
+  EXPECT_TRUE(at::equal(pipeline.state().adjacency, causal_fit(whole, expected).adjacency));
+  rows.groups.pop_back();
+  EXPECT_THROW(pipeline.fit(table, {}, {}, rows), c10::ValueError);
+
+  const at::Tensor counts = simulated.table.clone();
+  counts.select(1, 3).copy_((counts.select(1, 3) * 2).exp().clamp_max(50).floor());
+  options.kinds.assign(6, ColumnKind::continuous);
+  options.kinds[3] = ColumnKind::count;
+  CausalFitOptions mixed;
+  mixed.kinds = options.kinds;
+  EXPECT_TRUE(at::equal(CausalPipeline(options).fit(counts).state().adjacency,
+                        causal_fit(counts, mixed).adjacency));
+
+  CausalPipeline gaps({.missing = MissingValues::likelihood, .steps = 5});
+  gaps.fit(table);
+  EXPECT_TRUE(gaps.state().mean.isfinite().all().item<bool>());
+  EXPECT_EQ(causal_metrics(gaps.state().adjacency, simulated.weights).shd, 0);
+}
+
+TEST(CausalPipeline, KeepsEdgesThatSamplesHaveAndTurnsOthersByNoise) {
+  const CausalSimulation simulated = made();
+  CausalPipeline pipeline({.steps = 5, .confidence = 8, .min_frequency = 0.9, .seed = 2});
+  pipeline.fit(simulated.table.narrow(0, 0, 60));
+  const EdgeConfidence& sure = *pipeline.state().confidence;
+  EXPECT_EQ(sure.replicates, 8);
+  EXPECT_TRUE(at::equal(pipeline.state().adjacency, sure.stable(0.9)));
+
+  CausalSimulationOptions exponential{.nodes = 6, .degree = 1, .observations = 1500};
+  exponential.noise = CausalNoise::exponential;
+  const at::Tensor table = simulate_causal(exponential).table;
+  const at::Tensor standard = (table - table.mean(0)) / table.std(0, false);
+  CausalPipeline turned({.standardise = true, .orient_by_noise = true, .steps = 5});
+  turned.fit(table);
+  const at::Tensor plain = causal_fit(table, {.standardise = true}).adjacency;
+  const NoiseDirections found = orient_by_noise(standard, plain);
+  const at::Tensor& expected = found.gain > 0 ? found.adjacency : plain;
+  EXPECT_TRUE(at::equal(turned.state().adjacency != 0, expected != 0));
+}
+
+TEST(CausalPipeline, KeepsTheOptionsOfTheFit) {
+  const test::TemporaryFolder folder;
+  CausalPipelineOptions options;
+  options.sparsity = 0.3;
+  options.rank = 7;
+  options.sample = options.soft = options.orient_by_noise = true;
+  options.kinds = {ColumnKind::count, ColumnKind::category};
+  options.confidence = 20;
+  options.resampling = Resampling::bootstrap;
+  options.min_frequency = 0.7;
+  CausalPipeline(options).save(folder / "p");
+  const CausalPipelineOptions read = CausalPipeline::load(folder / "p").options();
+  EXPECT_EQ(read.sparsity, 0.3);
+  EXPECT_EQ(read.rank, 7);
+  EXPECT_TRUE(read.sample && read.soft && read.orient_by_noise);
+  EXPECT_EQ(read.kinds, options.kinds);
+  EXPECT_EQ(read.confidence, 20);
+  EXPECT_EQ(read.resampling, Resampling::bootstrap);
+  EXPECT_EQ(read.min_frequency, 0.7);
+}
+
+TEST(CausalPipeline, NamesOptionsThatDoNotGoTogether) {
+  const at::Tensor table = made().table;
+  const auto error_of = [&](CausalPipelineOptions options) {
+    try {
+      CausalPipeline(std::move(options)).fit(table);
+    } catch (const c10::Error& error) {
+      return std::string(error.what_without_backtrace());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error_of({.confidence = 1}),
+            "[CausalPipeline] confidence: expected 0 or at least 2, got 1");
+  EXPECT_EQ(error_of({.min_frequency = 0.5}),
+            "[CausalPipeline] min_frequency: expected a number of samples, confidence, too");
+  EXPECT_EQ(error_of({.nonlinear = true, .orient_by_noise = true}),
+            "[CausalPipeline] orient_by_noise: expected linear effects, got nonlinear");
+  EXPECT_EQ(error_of({.kinds = {ColumnKind::count}}),
+            "[CausalPipeline] kinds: expected 6, one each, got 1");
+}
+
 TEST(CausalPipeline, EmbedsAGivenGraphAndFitsAFile) {
   const test::TemporaryFolder folder;
   CausalPipeline pipeline({.steps = 20});

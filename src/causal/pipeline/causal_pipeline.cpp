@@ -1,56 +1,21 @@
-// The class CausalPipeline: fit, embed, encode, transform, and its files. The last part has the
-// operators of Python's pipeline, which keeps parameters and state itself and shares only the
-// files.
+// The class CausalPipeline: fit, embed, encode, transform, and its files.
 
-#include "causal/pipeline/causal_pipeline.h"
+#include <nsimplex/causal_pipeline.h>
 
 #include <ATen/ATen.h>
 #include <nsimplex/causal.h>
 #include <nsimplex/causal_embedding.h>
-#include <nsimplex/causal_pipeline.h>
-#include <torch/library.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <limits>
 
-#include "causal/option_names.h"
+#include "causal/pipeline/pipeline_file.h"
+#include "causal/pipeline/pipeline_parameters.h"
+#include "causal/structure/prepare.h"
 #include "causal/tables/screen_columns.h"
 #include "causal/tables/usable_table.h"
 #include "causal/tensors.h"
 #include "io/table.h"
 #include "support/error.h"
-
-namespace nsimplex::causal {
-namespace {
-
-constexpr char kFormat[] = "nsimplex causal pipeline 2";
-
-}  // namespace
-
-void write_pipeline_file(const std::string& path, const PipelineFile& file) {
-  io::write_safetensors(path, {file.tensors, {{"format", kFormat}, {"pipeline", file.text}}});
-}
-
-PipelineFile read_pipeline_file(const std::string& path) {
-  const io::Safetensors file = io::read_safetensors(path);
-  const auto format = file.metadata.find("format");
-  const auto text = file.metadata.find("pipeline");
-  if (format == file.metadata.end() || format->second != kFormat || text == file.metadata.end()) {
-    throw InputError(std::string("cannot read ")
-                         .append(path)
-                         .append(": expected format \"")
-                         .append(kFormat)
-                         .append("\""));
-  }
-  PipelineFile result{text->second, {}};
-  for (const io::NamedTensor& each : file.tensors) {
-    result.tensors.push_back({each.name, each.tensor.clone()});
-  }
-  return result;
-}
-
-}  // namespace nsimplex::causal
 
 namespace nsimplex {
 namespace {
@@ -65,83 +30,6 @@ void check_fitted(bool fitted) {
   TORCH_CHECK_VALUE(fitted, "[CausalPipeline] not fitted: call fit first");
 }
 
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
-
-// The names of the arguments of Python's constructor.
-Json parameters_of(const CausalPipelineOptions& o) {
-  return {{"estimator", name_of(o.estimator)},
-          {"nonlinear", o.nonlinear},
-          {"standardise", o.standardise},
-          {"threshold", or_null(o.threshold)},
-          {"missing", name_of(o.missing)},
-          {"drop", o.drop},
-          {"screen", o.screen},
-          {"screen_by", name_of(o.screen_by)},
-          {"dimension", o.dimension},
-          {"optimiser", name_of(o.optimiser)},
-          {"steps", o.steps},
-          {"learning_rate", or_null(o.learning_rate)},
-          {"hops", or_null(o.hops)},
-          {"side", o.side ? Json(name_of(*o.side)) : Json()},
-          {"weight", name_of(o.weight)},
-          {"decay", o.decay},
-          {"negatives", or_null(o.negatives)},
-          {"balanced", o.balanced},
-          {"generality", o.generality},
-          {"relative", o.relative},
-          {"restart", o.restart},
-          {"dangling", name_of(o.dangling)},
-          {"scale", o.scale},
-          {"by_dimension", o.by_dimension},
-          {"seed", o.seed}};
-}
-
-CausalPipelineOptions options_of(const nlohmann::json& parameters) {
-  const auto word = [&](const char* name) { return parameters.at(name).get<std::string>(); };
-  CausalPipelineOptions o;
-  o.estimator = parse_name<StructureEstimator>("estimator", word("estimator"));
-  parameters.at("nonlinear").get_to(o.nonlinear);
-  parameters.at("standardise").get_to(o.standardise);
-  if (!parameters.at("threshold").is_null()) o.threshold = parameters.at("threshold").get<double>();
-  o.missing = parse_name<MissingValues>("missing", word("missing"));
-  parameters.at("drop").get_to(o.drop);
-  parameters.at("dimension").get_to(o.dimension);
-  o.optimiser = parse_name<EmbeddingOptimiser>("optimiser", word("optimiser"));
-  parameters.at("steps").get_to(o.steps);
-  parameters.at("generality").get_to(o.generality);
-  // Files of earlier versions lack the following parameters.
-  const auto given = [&](const char* name) {
-    return parameters.contains(name) && !parameters.at(name).is_null();
-  };
-  const auto optional = [&](const char* name, auto& value) {
-    if (given(name)) {
-      value = parameters.at(name).get<std::decay_t<decltype(value.value())>>();
-    }
-  };
-  const auto plain = [&](const char* name, auto& value) {
-    if (parameters.contains(name)) parameters.at(name).get_to(value);
-  };
-  plain("screen", o.screen);
-  if (given("screen_by")) o.screen_by = parse_name<ScreenCriterion>("screen_by", word("screen_by"));
-  optional("learning_rate", o.learning_rate);
-  optional("hops", o.hops);
-  optional("negatives", o.negatives);
-  plain("decay", o.decay);
-  plain("balanced", o.balanced);
-  plain("relative", o.relative);
-  plain("restart", o.restart);
-  if (given("side")) o.side = parse_name<AttractionSide>("side", word("side"));
-  if (given("weight")) o.weight = parse_name<AttractionWeight>("weight", word("weight"));
-  if (given("dangling")) o.dangling = parse_name<DanglingRule>("dangling", word("dangling"));
-  parameters.at("scale").get_to(o.scale);
-  parameters.at("by_dimension").get_to(o.by_dimension);
-  parameters.at("seed").get_to(o.seed);
-  return o;
-}
-
 // Visits every tensor of a state with its name in a file.
 template <class State, class Visit>
 void visit_tensors(State& state, const Visit& visit) {
@@ -153,46 +41,134 @@ void visit_tensors(State& state, const Visit& visit) {
   visit("generality", state.generality);
 }
 
-// The state after structure learning and before embedding.
+// One value per row or column that is kept, of those of the whole table; none if there are none.
+template <class Value>
+std::vector<Value> of_kept(const char* argument, const std::vector<Value>& all, int64_t count,
+                           const std::vector<int64_t>& kept) {
+  if (all.empty()) return {};
+  TORCH_CHECK_VALUE(std::ssize(all) == count, "[CausalPipeline] ", argument, ": expected ", count,
+                    ", one each, got ", all.size());
+  std::vector<Value> result;
+  for (const int64_t at : kept) result.push_back(all[static_cast<size_t>(at)]);
+  return result;
+}
+
+// Refuses what orient_by_noise() would not take into account.
+void check_orientation(const CausalPipelineOptions& o, const TableRows& rows) {
+  const auto refuse = [](bool given, const char* what) {
+    TORCH_CHECK_VALUE(!given, "[CausalPipeline] orient_by_noise: expected ", what);
+  };
+  refuse(o.nonlinear, "linear effects, got nonlinear");
+  refuse(!rows.groups.empty(), "rows of one group, got groups");
+  refuse(!rows.targets.empty(), "rows without interventions, got targets");
+  refuse(std::ranges::any_of(o.kinds, [](auto kind) { return kind != ColumnKind::continuous; }),
+         "continuous columns, got kinds");
+  refuse(o.missing == MissingValues::likelihood, "a table without gaps, got missing likelihood");
+  refuse(o.confidence > 0, "no samples, whose graphs noises do not turn, got confidence");
+}
+
+void check(const CausalPipelineOptions& o, const TableRows& rows) {
+  TORCH_CHECK_VALUE(o.confidence == 0 || o.confidence >= 2,
+                    "[CausalPipeline] confidence: expected 0 or at least 2, got ", o.confidence);
+  TORCH_CHECK_VALUE(
+      !o.min_frequency || o.confidence > 0,
+      "[CausalPipeline] min_frequency: expected a number of samples, confidence, too");
+  TORCH_CHECK_VALUE(o.screen == 0 || o.kinds.empty(),
+                    "[CausalPipeline] screen: expected continuous columns alone, got kinds");
+  if (o.orient_by_noise) check_orientation(o, rows);
+}
+
+CausalFitOptions fit_options(const CausalPipelineOptions& o, const UsableTable& kept,
+                             int64_t all_rows, int64_t all_columns,
+                             const EdgeConstraints& constraints, const TableRows& rows) {
+  CausalFitOptions options;
+  options.estimator = o.estimator;
+  options.nonlinear = o.nonlinear;
+  options.standardise = o.standardise;
+  options.threshold = o.threshold;
+  options.sparsity = o.sparsity;
+  options.rank = o.rank;
+  options.sample = o.sample;
+  options.seed = o.seed;
+  options.constraints = constraints;
+  options.soft = o.soft;
+  options.groups = of_kept("groups", rows.groups, all_rows, kept.rows);
+  options.targets = of_kept("targets", rows.targets, all_rows, kept.rows);
+  options.kinds = of_kept("kinds", o.kinds, all_columns, kept.columns);
+  if (o.missing == MissingValues::likelihood) options.missing = o.missing;
+  return options;
+}
+
+// Turns edges by the noises of the table, and ranks pairs by their weights.
+void turn_edges(const CausalFitOptions& options, const UsableTable& kept,
+                CausalPipelineState& state) {
+  const Matrix& values = kept.values;
+  const Tensor prepared =
+      to_tensor(prepared_table({values.data(), values.rows(), values.cols()}, options.standardise));
+  const NoiseDirections found =
+      orient_by_noise(prepared, state.adjacency, {.constraints = options.constraints});
+  if (found.gain <= 0) return;
+  state.adjacency = found.adjacency;
+  state.scores = found.adjacency.abs();
+}
+
+// Means and deviations of the values that are there, for columns of any scale.
+std::pair<Tensor, Tensor> means_and_deviations(const Tensor& values) {
+  const Tensor exponents = binary_exponents(values), moderate = times_power(values, -exponents);
+  const Tensor mean = moderate.nanmean(0);
+  const Tensor deviation = (moderate - mean).square().nanmean(0).sqrt();
+  return {times_power(mean, exponents), times_power(deviation, exponents)};
+}
+
+// The state after structure learning and before embedding. The whole table has this number of rows
+// and columns.
 CausalPipelineState learned_state(const CausalPipelineOptions& o, UsableTable kept,
-                                  const EdgeConstraints& constraints) {
+                                  int64_t all_rows, int64_t all_columns,
+                                  const EdgeConstraints& constraints, const TableRows& rows) {
+  check(o, rows);
   screen_table(kept, o.screen, o.screen_by);
   const Tensor values = to_tensor(kept.values);
-  CausalFitOptions structure;
-  structure.estimator = o.estimator;
-  structure.nonlinear = o.nonlinear;
-  structure.standardise = o.standardise;
-  structure.threshold = o.threshold;
-  structure.seed = o.seed;
-  structure.constraints = constraints;
-  const CausalFit fitted = causal_fit(values, structure);
-  return {.names = kept.names,
-          .columns = kept.columns,
-          .model = fitted.model,
-          .mean = values.mean(0),
-          .deviation = values.std(0, /*unbiased=*/false),
-          .adjacency = fitted.adjacency,
-          .scores = fitted.scores,
-          .tangents = {},
-          .generality = {}};
+  const CausalFitOptions options = fit_options(o, kept, all_rows, all_columns, constraints, rows);
+  const CausalFit fitted = causal_fit(values, options);
+  const auto [mean, deviation] = means_and_deviations(values);
+  CausalPipelineState state{.names = kept.names,
+                            .columns = kept.columns,
+                            .model = fitted.model,
+                            .mean = mean,
+                            .deviation = deviation,
+                            .adjacency = fitted.adjacency,
+                            .scores = fitted.scores,
+                            .tangents = {},
+                            .generality = {},
+                            .confidence = {}};
+  if (o.orient_by_noise) turn_edges(options, kept, state);
+  if (o.confidence > 0) {
+    state.confidence = edge_confidence(values, state.adjacency, options,
+                                       {.replicates = o.confidence, .resampling = o.resampling});
+    if (o.min_frequency) state.adjacency = state.confidence->stable(*o.min_frequency);
+  }
+  return state;
 }
 
 }  // namespace
 
 CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string> names,
-                                    const EdgeConstraints& constraints) {
+                                    const EdgeConstraints& constraints, const TableRows& rows) {
   const Tensor checked = checked_matrix("[CausalPipeline] table", table);
   UsableTable kept = as_function(kPipelineName, [&] {
     return usable_table(view_matrix(checked), std::move(names), {options_.missing, options_.drop},
                         "the table");
   });
-  state_ = learned_state(options_, std::move(kept), constraints);
+  state_ =
+      learned_state(options_, std::move(kept), checked.size(0), checked.size(1), constraints, rows);
   return embed();
 }
 
-CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstraints& constraints) {
-  UsableTable kept = usable_table(io::read_table(path), {options_.missing, options_.drop}, path);
-  state_ = learned_state(options_, std::move(kept), constraints);
+CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstraints& constraints,
+                                    const TableRows& rows) {
+  const io::Table table = io::read_table(path);
+  UsableTable kept = usable_table(table, {options_.missing, options_.drop}, path);
+  state_ = learned_state(options_, std::move(kept), table.rows, table.width, constraints, rows);
   return embed();
 }
 
@@ -262,7 +238,7 @@ CausalPipeline CausalPipeline::load(const std::string& path) {
   CausalPipeline pipeline;
   try {
     const auto text = nlohmann::json::parse(file.text);
-    pipeline.options_ = options_of(text.at("parameters"));
+    pipeline.options_ = pipeline_options(text.at("parameters"));
     if (text.contains("columns")) {
       text.at("names").get_to(pipeline.state_.names);
       text.at("columns").get_to(pipeline.state_.columns);
@@ -282,44 +258,3 @@ CausalPipeline CausalPipeline::load(const std::string& path) {
 }
 
 }  // namespace nsimplex
-
-namespace nsimplex::causal {
-namespace {
-
-using at::Tensor;
-
-void write(std::string_view path, std::string_view text, const std::vector<std::string>& names,
-           at::TensorList tensors) {
-  PipelineFile file{std::string(text), {}};
-  TORCH_CHECK_VALUE(names.size() == tensors.size(), "[causal_pipeline] tensors: expected ",
-                    names.size(), ", got ", tensors.size());
-  for (size_t each = 0; each < names.size(); ++each) {
-    file.tensors.push_back({names[each], tensors[each]});
-  }
-  write_pipeline_file(std::string(path), file);
-}
-
-std::tuple<std::string, std::vector<std::string>, std::vector<Tensor>> read(std::string_view path) {
-  PipelineFile file;
-  try {
-    file = read_pipeline_file(std::string(path));
-  } catch (const InputError& error) {
-    C10_THROW_ERROR(ValueError, error.what());
-  }
-  std::vector<std::string> names;
-  std::vector<Tensor> tensors;
-  for (io::NamedTensor& each : file.tensors) {
-    names.push_back(each.name);
-    tensors.push_back(std::move(each.tensor));
-  }
-  return {file.text, names, tensors};
-}
-
-TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def("causal_pipeline_write(str path, str text, str[] names, Tensor[] tensors) -> ()",
-        TORCH_FN(write));
-  m.def("causal_pipeline_read(str path) -> (str, str[], Tensor[])", TORCH_FN(read));
-}
-
-}  // namespace
-}  // namespace nsimplex::causal

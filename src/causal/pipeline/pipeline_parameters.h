@@ -1,0 +1,16 @@
+#pragma once
+
+#include <nsimplex/causal_pipeline.h>
+#include <nlohmann/json.hpp>
+
+namespace nsimplex::causal {
+
+/// The options under the names of the arguments of Python's constructor.
+nlohmann::ordered_json parameters_of(const CausalPipelineOptions& options);
+
+/// Options from parameters that C++ or Python wrote, now or in an earlier version. Throws
+/// nlohmann::json::exception for a parameter that is missing or has another type, and InputError for
+/// an unknown name.
+CausalPipelineOptions pipeline_options(const nlohmann::json& parameters);
+
+}  // namespace nsimplex::causal
