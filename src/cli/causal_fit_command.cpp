@@ -7,7 +7,7 @@
 #include <initializer_list>
 
 #include "causal/option_names.h"
-#include "causal/structure/cape_structure.h"
+#include "causal/structure/fit_watch.h"
 #include "causal/structure/parent_search.h"
 #include "causal/structure/prepare.h"
 #include "causal/tensors.h"
@@ -26,21 +26,6 @@ namespace nsimplex::cli {
 namespace {
 
 using causal::Matrix;
-
-// How often a fit calls its checkpoint, if that is known: `paper` and `paper-lowrank` go through at
-// most this number of batches. The others stop at convergence.
-int64_t steps_of(const CausalFitOptions& options, int64_t rows) {
-  const bool in_batches = options.estimator == StructureEstimator::paper ||
-                          options.estimator == StructureEstimator::paper_lowrank;
-  if (!in_batches) return 0;
-  return causal::kPaperLoops * causal::kPaperEpochs * causal::paper_batches(rows);
-}
-
-// Whether the estimator has a graph that an interruption keeps.
-bool keeps_graph(const FitOptions& o) {
-  return o.estimator == name_of(StructureEstimator::order) ||
-         o.estimator == name_of(StructureEstimator::spectral);
-}
 
 CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options;
@@ -95,11 +80,12 @@ void check_orientation(const FitOptions& o) {
 }
 
 CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& table) {
-  ProgressBar bar("fit", steps_of(options, table.observations.values.rows()), o.json);
+  ProgressBar bar("fit", causal::steps_of(options, table.observations.values.rows()), o.json);
   int64_t done = 0;
-  if (keeps_graph(o)) options.stop = interrupt::requested;
-  options.checkpoint = [&] {
-    if (!keeps_graph(o)) interrupt::check();
+  const bool keeps = causal::keeps_graph(options.estimator);
+  if (keeps) options.stop = interrupt::requested;
+  options.checkpoint = [&, keeps] {
+    if (!keeps) interrupt::check();
     bar.update(done++);
   };
   try {
@@ -168,10 +154,10 @@ int run_fit(const FitOptions& o) {
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
   const Matrix& values = table.observations.values;
-  if (keeps_graph(o)) interrupt::defer();
   const std::string warning = causal::few_rows_warning(values.rows(), values.cols());
   if (!warning.empty()) log_warning_once("few rows", warning);
   const CausalFitOptions options = options_of(o, table);
+  if (causal::keeps_graph(options.estimator)) interrupt::defer();
   CausalFit result = fit(o, options, table);
   const std::optional<NoiseDirections> directions = turn_edges(o, options, table, result);
   const std::optional<EdgeConfidence> sure = remove_rare_edges(o, options, table, result);

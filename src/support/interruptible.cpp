@@ -13,11 +13,11 @@ int living = 0;
 bool installed = false;
 struct sigaction host;  // the handler of SIGINT before
 
-std::atomic<bool> came = false;
+std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
 extern "C" void note_interrupt(int signal, siginfo_t* info, void* context) {
-  came.store(true, std::memory_order_relaxed);
+  interrupted.store(true, std::memory_order_relaxed);
   if ((host.sa_flags & SA_SIGINFO) != 0) {
     host.sa_sigaction(signal, info, context);
   } else {
@@ -35,7 +35,7 @@ bool has_own_handler(const struct sigaction& action) {
 Interruptible::Interruptible() {
   const std::lock_guard lock(mutex);
   if (living++ > 0) return;
-  came = false;
+  interrupted = false;
   if (sigaction(SIGINT, nullptr, &host) != 0 || !has_own_handler(host)) return;
   struct sigaction ours = host;
   ours.sa_flags |= SA_SIGINFO;
@@ -56,8 +56,10 @@ Interruptible::~Interruptible() {
   sigaction(SIGINT, &host, nullptr);
 }
 
+bool Interruptible::came() const { return interrupted.load(std::memory_order_relaxed); }
+
 void Interruptible::check() const {
-  if (came.load(std::memory_order_relaxed)) throw std::runtime_error("interrupted");
+  if (came()) throw std::runtime_error("interrupted");
 }
 
 }  // namespace nsimplex

@@ -42,7 +42,7 @@ from .graphs import (
 from .hooks import CausalEncoding
 from .limits import CausalLimits, VarianceOrderWarning, causal_limits
 from .noise_directions import NoiseDirections, orient_by_noise
-from .structure import CausalFit, FewRowsWarning, causal_fit
+from .structure import CausalFit, FewRowsWarning, FitInterrupted, causal_fit
 
 if typing.TYPE_CHECKING:
     from .cells import read_h5ad
@@ -63,6 +63,7 @@ __all__ = [
     "EdgeCurves",
     "EmbeddingWarning",
     "FewRowsWarning",
+    "FitInterrupted",
     "GraphPicture",
     "NoiseDirections",
     "Sortability",

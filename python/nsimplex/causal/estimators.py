@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +22,7 @@ from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidenc
 from .linear_model import log_likelihood, regress
 from .rows import row_groups, row_targets, taken_column
 from .scale import means_and_deviations
-from .structure import causal_fit, column_kinds, fit_options, numbered_pairs
+from .structure import FitInterrupted, causal_fit, column_kinds, fit_options, numbered_pairs
 from .table_reading import TableReading
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
@@ -127,6 +127,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         tiers: Sequence[int] = (),
         groups: Any = None,
         targets: Any = None,
+        progress: Callable[[int, int], Any] | None = None,
     ) -> CausalGraph:
         """Learns the graph of a table [n, M].
 
@@ -142,9 +143,11 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
                 or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns;
                 those on columns that are dropped do not count. In a text, semicolons separate
                 several names of one row.
+            progress: called as in :func:`causal_fit`, and then as in :func:`edge_confidence`.
 
         Raises:
             TypeError, ValueError: the message names the argument and, if it can, the column.
+            FitInterrupted: as in :func:`causal_fit`. The estimator then has the best graph so far.
 
         Warns:
             VarianceOrderWarning: variances alone order the columns (at most 1,000); the message has
@@ -154,7 +157,8 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         After Ctrl-C during the samples of ``confidence`` the estimator has the graph of all rows,
         without ``min_frequency``.
         """
-        self._learn(*self._with_rows(X, names, groups, targets), forbidden, required, tiers)
+        kept, rows = self._with_rows(X, names, groups, targets)
+        self._learn(kept, rows, forbidden, required, tiers, progress)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -295,6 +299,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         forbidden: Iterable[tuple[int | str, int | str]],
         required: Iterable[tuple[int | str, int | str]],
         tiers: Sequence[int],
+        progress: Callable[[int, int], Any] | None,
     ) -> None:
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
         kinds, label = self._kinds(kept), type(self).__name__
@@ -312,13 +317,19 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
             missing="likelihood" if self.missing == "likelihood" else "refuse",
             **rows,
         )
-        fitted = causal_fit(kept.values, **options)
+        stopped = None
+        try:
+            fitted = causal_fit(kept.values, **options, progress=progress)
+        except FitInterrupted as interrupted:
+            stopped, fitted = interrupted, interrupted.fit
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
         for name in ("confidence_", "frequencies_"):
             self.__dict__.pop(name, None)
-        # Ctrl-C in one of the samples leaves a fitted graph.
+        # Ctrl-C leaves a fitted graph, here and in one of the samples.
         scaled = self._scaled(kept.values)
         self.linear_ = regress(scaled, self.adjacency_, **rows)
+        if stopped is not None:
+            raise stopped
         if self.confidence:
             self.confidence_ = confidence_of(
                 kept.values,
@@ -329,6 +340,7 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
                 n_jobs=self.n_jobs,
                 label=label,
                 argument="confidence",
+                progress=progress,
             )
             self.frequencies_ = self.confidence_.frequencies
         if self.min_frequency is not None:

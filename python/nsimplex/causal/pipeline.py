@@ -6,7 +6,7 @@ import inspect
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from torch import Tensor, nn
@@ -162,10 +162,12 @@ class CausalPipeline(CausalGraph):
         tiers: Sequence[int] = (),
         groups: Any = None,
         targets: Any = None,
+        progress: Callable[[int, int], Any] | None = None,
     ) -> CausalPipeline:
         """Learns and embeds the graph of a table [n, M]; the arguments are those of
-        :meth:`CausalGraph.fit`."""
-        self._learn(*self._with_rows(X, names, groups, targets), forbidden, required, tiers)
+        :meth:`CausalGraph.fit`. After Ctrl-C, :meth:`embed` embeds the graph that was reached."""
+        kept, rows = self._with_rows(X, names, groups, targets)
+        self._learn(kept, rows, forbidden, required, tiers, progress)
         return self.embed()
 
     def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 import torch
@@ -13,10 +13,10 @@ from torch import Tensor
 from .._arguments import checked
 from .._choices import ColumnKind, Estimator, Missing
 from .._hints import Numbers
-from .._library import operators
 from .._printable import printable
 from .arrays import read_columns
 from .rows import row_groups, row_targets, taken_column
+from .watched_fit import run_watched
 
 
 class CausalFit(NamedTuple):
@@ -29,6 +29,24 @@ class CausalFit(NamedTuple):
     removed: Tensor  #: int64 [r, 2]: cause and effect of edges that closed cycles
     model: str  #: the model that the estimator chose, or the estimator's name
     seconds: float  #: duration of the fit
+    interrupted: bool = False  #: Ctrl-C ended the search: the best graph so far
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a fit that had a graph by then.
+
+    try:
+        found = causal_fit(table)
+    except FitInterrupted as stopped:
+        found = stopped.fit        # the best graph so far
+    """
+
+    def __init__(self, fit: CausalFit):
+        super().__init__(fit)
+        self.fit = fit
+
+    def __str__(self) -> str:
+        return "the fit ended early; its attribute fit has the best graph so far"
 
 
 class FewRowsWarning(UserWarning):
@@ -79,6 +97,7 @@ def causal_fit(
     soft: bool = False,
     kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
     missing: Missing = "refuse",
+    progress: Callable[[int, int], Any] | None = None,
 ) -> CausalFit:
     """Learns which columns of a table cause which other columns.
 
@@ -117,10 +136,16 @@ def causal_fit(
         missing: "refuse", or "likelihood": nan in the table is a missing value, and the Gaussian
             likelihood of all values that are there gives the covariance, by expectation and
             maximisation. "order" without ``nonlinear`` only, and continuous columns.
+        progress: called about ten times per second, and at the end, with the number of steps that
+            are done and the number of all steps. The latter is 0 except for "paper" and
+            "paper-lowrank", because the other estimators stop at convergence. What it raises ends
+            the fit.
 
     Raises:
         ValueError, TypeError: the message names the argument, the expected value and the value
             received.
+        FitInterrupted: Ctrl-C ended "order" or "spectral"; the exception has the best graph so far.
+            It is a KeyboardInterrupt, which other estimators raise.
 
     Warns:
         FewRowsWarning: the table has two rows, or fewer rows than columns; or with missing values a
@@ -153,6 +178,7 @@ def causal_fit(
             missing=missing,
             **named,
         ),
+        progress,
     )
 
 
@@ -293,10 +319,18 @@ def fit_options(
     )
 
 
-def fit_quietly(values: Tensor, options: FitOptions) -> CausalFit:
+def fit_quietly(
+    values: Tensor, options: FitOptions, progress: Callable[[int, int], Any] | None = None
+) -> CausalFit:
     """:func:`causal_fit` of float64 values without its warning. Threads may call it at the same
     time."""
-    return CausalFit(*operators.causal_fit_rows(values, *operator_arguments(options)))
+    answer, early, reason = run_watched([values, *operator_arguments(options)], progress)
+    fitted = CausalFit(*answer, interrupted=early)
+    if isinstance(reason, KeyboardInterrupt) or (early and reason is None):
+        raise FitInterrupted(fitted) from None
+    if reason is not None:
+        raise reason
+    return fitted
 
 
 def operator_arguments(options: FitOptions) -> list[Any]:

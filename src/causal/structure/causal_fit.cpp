@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <stdexcept>
 
 #include "causal/graph/acyclic.h"
 #include "causal/graph/edge_constraints.h"
@@ -16,6 +17,7 @@
 #include "causal/structure/cape_structure.h"
 #include "causal/structure/estimators.h"
 #include "causal/structure/fit_arguments.h"
+#include "causal/structure/fit_watch.h"
 #include "causal/structure/linear_order.h"
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/prepare.h"
@@ -215,13 +217,25 @@ Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear,
                 std::optional<double> threshold, std::optional<double> sparsity, int64_t rank,
                 bool sample, int64_t seed, const Tensor& forbidden, const Tensor& required,
                 at::IntArrayRef tiers, at::IntArrayRef groups, const std::optional<Tensor>& targets,
-                bool soft, const std::vector<std::string>& kinds, std::string_view missing) {
+                bool soft, const std::vector<std::string>& kinds, std::string_view missing,
+                const std::optional<Tensor>& watch) {
   CausalFitOptions options = parse_fit_options(
       table.dim() == 2 ? table.size(0) : 0, estimator, nonlinear, standardise, threshold, sparsity,
       rank, sample, seed, forbidden, required, tiers, groups, targets, soft, kinds, missing);
+  const FitWatch watched(watch);
+  if (table.dim() == 2) watched.expect(steps_of(options, table.size(0)));
   const Interruptible interruptible;
-  options.checkpoint = [&] { interruptible.check(); };
+  const auto end = [&] { return interruptible.came() || watched.asked_to_end(); };
+  // Only a caller that looks whether the fit was interrupted gets a graph that is not finished.
+  const bool keeps = watched.shared() && keeps_graph(options.estimator);
+  if (keeps) options.stop = end;
+  int64_t done = 0;
+  options.checkpoint = [&] {
+    watched.step(done++);
+    if (!keeps && end()) throw std::runtime_error("interrupted");
+  };
   CausalFit result = causal_fit(table, options);
+  if (result.interrupted) watched.ended_early();
   return {result.adjacency, result.weights, result.scores,
           result.removed,   result.model,   result.seconds};
 }
@@ -231,7 +245,7 @@ Answer fit(const Tensor& table, std::string_view estimator, bool nonlinear, bool
            bool sample, int64_t seed, const Tensor& forbidden, const Tensor& required,
            at::IntArrayRef tiers) {
   return fit_rows(table, estimator, nonlinear, standardise, threshold, sparsity, rank, sample, seed,
-                  forbidden, required, tiers, {}, {}, false, {}, "refuse");
+                  forbidden, required, tiers, {}, {}, false, {}, "refuse", {});
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
@@ -242,7 +256,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       TORCH_FN(fit));
   m.def(std::string("causal_fit_rows(")
             .append(kFitSchema)
-            .append(") -> (Tensor, Tensor, Tensor, Tensor, str, float)")
+            .append(", Tensor(a!)? watch=None) -> (Tensor, Tensor, Tensor, Tensor, str, float)")
             .c_str(),
         TORCH_FN(fit_rows));
 }
