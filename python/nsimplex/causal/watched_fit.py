@@ -29,25 +29,30 @@ def run_watched(
     watch = torch.zeros(4, dtype=torch.int64)
     answer: list[tuple[Any, ...]] = []
     failed: list[BaseException] = []
+    # Ctrl-C in Thread.join makes Python 3.11 take the thread for finished.
+    finished = threading.Event()
 
     def fit() -> None:
         try:
             answer.append(operators.causal_fit_rows(*arguments, watch))
         except BaseException as error:  # raised again by the caller's thread
             failed.append(error)
+        finally:
+            finished.set()
 
     thread = threading.Thread(target=fit, name="causal_fit", daemon=True)
     reason: BaseException | None = None
     try:
         thread.start()
-        while thread.is_alive():
-            thread.join(_PERIOD)
+        done = False
+        while not done:
+            done = finished.wait(_PERIOD)
             if progress is not None:
                 progress(*_steps(watch))
     except BaseException as error:
         reason = error
         watch[_ASKED_TO_END] = 1
-        thread.join()
+        finished.wait()
     if answer:
         return answer[0], bool(watch[_ENDED_EARLY]), reason
     if reason is not None:
