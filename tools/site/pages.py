@@ -217,6 +217,21 @@ def version() -> str:
     return found[1]
 
 
+def configuration(site: Path) -> str:
+    """tools/site/mkdocs.yml for pages below this folder, without the navigation."""
+    here = ROOT / "tools" / "site"
+    text = (here / "mkdocs.yml").read_text(encoding="utf-8")
+    for given, place in (
+        ("../../build/site", site),
+        ("../../python", ROOT / "python"),
+        ("docstrings.py", here / "docstrings.py"),
+        ("custom_dir: theme", f"custom_dir: {here / 'theme'}"),
+    ):
+        assert given in text, given
+        text = text.replace(given, str(place))
+    return text + f"copyright: nsimplex {version()}\n"  # at the foot of every page
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path)
@@ -229,16 +244,8 @@ def main() -> None:
     python, cpp = python_pages(pages), cpp_pages(pages)
     rewrite_links(pages, names)
     shutil.copyfile(ROOT / "tools" / "site" / "site.css", pages / "site.css")
-    configuration = (ROOT / "tools" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
-    for folder in ("../../build/site/pages", "../../build/site/html"):
-        configuration = configuration.replace(
-            folder, str(options.site.resolve() / Path(folder).name)
-        )
-    configuration = configuration.replace("../../python", str(ROOT / "python"))
-    configuration = configuration.replace("docstrings.py", str(ROOT / "tools/site/docstrings.py"))
-    configuration += f"copyright: nsimplex {version()}\n"  # at the foot of every page
     (options.site / "mkdocs.yml").write_text(
-        configuration + navigation(names, python, cpp), encoding="utf-8"
+        configuration(options.site.resolve()) + navigation(names, python, cpp), encoding="utf-8"
     )
 
 

@@ -1,31 +1,11 @@
 """The parts of the site's tools, without building it; make test-all builds and visits it."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
 import sys
 
 import pytest
-
-
-def tool(root, name):
-    spec = importlib.util.spec_from_file_location(name, root / "tools" / "site" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def pages(root):
-    before = list(sys.path)
-    yield tool(root, "pages")
-    sys.path[:] = before
-
-
-@pytest.fixture(scope="module")
-def visit(root):
-    return tool(root, "visit")
 
 
 def test_every_page_has_a_place_in_the_navigation(pages, tmp_path):

@@ -13,7 +13,10 @@ def workflow(root):
 
 def commands(workflow):
     return [
-        step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step
+        line
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        for line in step.get("run", "").splitlines()
     ]
 
 
@@ -38,7 +41,16 @@ def test_tools_and_targets_exist(root, workflow):
         elif words[0].startswith("tools/"):
             assert (root / words[0]).stat().st_mode & 0o100, command
         else:
-            assert words[:2] == ["pipx", "run"], command
+            # Programs that the machines of GitHub have.
+            assert words[:2] == ["pipx", "run"] or words[0] == "gh", command
+
+
+def test_only_a_release_is_published_and_by_one_job(workflow):
+    jobs = workflow["jobs"]
+    assert [name for name, job in jobs.items() if "permissions" in job] == ["docs"]
+    assert jobs["docs"]["permissions"] == {"contents": "write"}
+    (step,) = [step for step in jobs["docs"]["steps"] if "publish_site" in step.get("run", "")]
+    assert step["if"] == "startsWith(github.ref, 'refs/tags/')"
 
 
 def test_actions_are_named_by_their_commit(root):
