@@ -1,14 +1,36 @@
-"""The workflow of GitHub Actions, which has never run there, calls what exists."""
+"""The workflow of GitHub Actions, which has never run there, calls what exists and passes linters.
+So do the forms of issues and CITATION.cff."""
 
 import re
+import shutil
+import subprocess
+import sysconfig
 
 import pytest
+
+WORKFLOW = ".github/workflows/ci.yml"
+SCHEMAS = {
+    WORKFLOW: "vendor.github-workflows",
+    ".github/ISSUE_TEMPLATE/bug.yml": "vendor.github-issue-forms",
+    ".github/ISSUE_TEMPLATE/speed.yml": "vendor.github-issue-forms",
+    ".github/ISSUE_TEMPLATE/wish.yml": "vendor.github-issue-forms",
+    ".github/ISSUE_TEMPLATE/config.yml": "vendor.github-issue-config",
+    "CITATION.cff": "vendor.citation-file-format",
+}
+
+
+def linted(name, *words):
+    """The run of a linter of the environment."""
+    linter = shutil.which(name, path=sysconfig.get_path("scripts"))
+    if not linter:
+        pytest.skip(f"{name} is not installed; tools/bootstrap installs it")
+    return subprocess.run([linter, *map(str, words)], capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
 def workflow(root):
     yaml = pytest.importorskip("yaml")
-    return yaml.safe_load((root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    return yaml.safe_load((root / WORKFLOW).read_text(encoding="utf-8"))
 
 
 def commands(workflow):
@@ -55,7 +77,7 @@ def test_only_a_release_is_published_and_by_one_job(workflow):
 
 def test_actions_are_named_by_their_commit(root):
     # A tag can be moved to other code, a commit cannot; the version stands beside it for readers.
-    text = (root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    text = (root / WORKFLOW).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if "uses:" in line]
     assert lines
     for line in lines:
@@ -63,7 +85,7 @@ def test_actions_are_named_by_their_commit(root):
 
 
 def test_it_says_that_it_has_never_run(root):
-    first = (root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8").splitlines()[0]
+    first = (root / WORKFLOW).read_text(encoding="utf-8").splitlines()[0]
     assert "has never run" in first
 
 
@@ -78,3 +100,32 @@ def test_issue_forms_have_labels_and_fields_of_their_own(root):
         ids = [field["id"] for field in read["body"]]
         assert len(set(ids)) == len(ids) >= 3
         assert any(field.get("validations", {}).get("required") for field in read["body"])
+
+
+def test_every_file_for_github_has_a_schema(root):
+    files = {path.relative_to(root).as_posix() for path in (root / ".github").rglob("*.yml")}
+    assert files | {"CITATION.cff"} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("file", SCHEMAS)
+def test_files_fit_their_schemas(root, tmp_path, file):
+    def check(path):
+        return linted("check-jsonschema", "--builtin-schema", SCHEMAS[file], path)
+
+    ended = check(root / file)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(
+        (root / file).read_text(encoding="utf-8") + "\nsurprise: 1\n", encoding="utf-8"
+    )
+    assert "'surprise' was unexpected" in check(wrong).stdout
+
+
+def test_the_workflow_is_safe_to_run(root, tmp_path):
+    """zizmor knows how workflows leak tokens and run what others wrote."""
+    ended = linted("zizmor", "--offline", "--quiet", root / WORKFLOW)
+    assert ended.returncode == 0, ended.stdout
+    wrong = tmp_path / "ci.yml"
+    text = (root / WORKFLOW).read_text(encoding="utf-8")
+    wrong.write_text(text.replace("persist-credentials: false", "clean: true"))
+    assert "artipacked" in linted("zizmor", "--offline", "--quiet", wrong).stdout
