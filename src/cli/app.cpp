@@ -117,9 +117,8 @@ std::unique_ptr<CLI::App> make_app(const Program& program, Session& session) {
   auto app = std::make_unique<CLI::App>(program.summary, program.name);
   app->footer(program.footer);
   app->formatter(help_formatter());
-  app->config_formatter(command_config(*app));
   app->set_version_flag("--version", std::string("nsimplex ") + version());
-  app->set_config("--config", "", "Read options from a TOML file")->type_name("FILE");
+  add_config_option(*app);
   app->add_flag("--json", session.json, "The same as --json after the command");
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->fallthrough();

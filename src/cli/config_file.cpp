@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <sstream>
 
@@ -19,6 +20,10 @@
 
 namespace nsimplex::cli {
 namespace {
+
+// CLI11 opens the file of --config itself and refuses a name that is no file, so `-` becomes this
+// one on the way to it.
+constexpr const char* kStandardInput = "/dev/stdin";
 
 bool is_flag(const CLI::Option& option) { return option.get_expected_min() == 0; }
 bool is_list(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
@@ -67,11 +72,14 @@ class CommandConfig : public CLI::ConfigTOML {
 
   // Sets the options itself, since CLI11 would split the texts again, and returns nothing to it.
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    const std::string text(std::istreambuf_iterator<char>(input), {});
     std::vector<const CLI::Option*> known;
     CLI::App& command = typed_command(app_);
     int64_t line = 0;
     try {
+      // Standard input can be read only once, and io keeps what came.
+      const std::string text = file() == kStandardInput
+                                   ? io::read_text("-")
+                                   : std::string(std::istreambuf_iterator<char>(input), {});
       for (const TomlEntry& entry : parse_toml(text)) {
         line = entry.line;
         CLI::Option& option = option_of(command, entry.name);
@@ -90,10 +98,12 @@ class CommandConfig : public CLI::ConfigTOML {
   }
 
  private:
+  std::string file() const { return app_.get_config_ptr()->as<std::string>(); }
+
   [[noreturn]] void fail(int64_t line, std::string_view what) const {
-    const std::string file = app_.get_config_ptr()->as<std::string>();
+    const std::string name = file() == kStandardInput ? "standard input" : file();
     const std::string place = line == 0 ? "" : fmt::format("line {}: ", line);
-    throw CLI::ConfigError(fmt::format("--config: {}, {}{}", file, place, what),
+    throw CLI::ConfigError(fmt::format("--config: {}, {}{}", name, place, what),
                            CLI::ExitCodes::ConfigError);
   }
 
@@ -176,8 +186,11 @@ void continue_run(CLI::App& command, const std::string& folder) {
   }
 }
 
-std::shared_ptr<CLI::Config> command_config(CLI::App& app) {
-  return std::make_shared<CommandConfig>(app);
+void add_config_option(CLI::App& app) {
+  app.config_formatter(std::make_shared<CommandConfig>(app));
+  app.set_config("--config", "", "Read options from a TOML file")
+      ->type_name("FILE")
+      ->transform([](const std::string& file) { return file == "-" ? kStandardInput : file; });
 }
 
 std::string config_text(const CLI::App& command) {

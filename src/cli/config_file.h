@@ -1,16 +1,15 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "cli/cli11.h"
 
 namespace nsimplex::cli {
 
-/// Reads --config files. Every name is an option or an argument of the typed command, and values on
-/// the command line take precedence. Errors name the file, the line and, for an unknown name, the
-/// nearest one.
-std::shared_ptr<CLI::Config> command_config(CLI::App& app);
+/// Gives a program the option --config, whose file `-` is standard input. Every name in the file is
+/// an option or an argument of the typed command, and values on the command line take precedence.
+/// Errors name the file, the line and, for an unknown name, the nearest one.
+void add_config_option(CLI::App& app);
 
 /// Every option and argument of a command after parsing, one `name = value` per line, so that
 /// --config reads back the same values. It has the given value or else the default. Options without

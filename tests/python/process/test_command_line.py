@@ -57,6 +57,23 @@ def test_graph_train_reads_no_standard_input(executable, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_config_comes_from_standard_input(executable, inputs, place):
+    config = ["--config", "-"]
+    command = [executable, "causal", "fit"]
+    line = [executable, *config, *command[1:]] if place == "before" else [*command, *config]
+    text = f"TABLE = '{inputs['TABLE']}'\nestimator = 'paper'\njson = true\n".encode()
+    wanted = [*command, inputs["TABLE"], "--estimator", "paper", "--json"]
+    assert results(line, input=text) == results(wanted)
+
+
+def test_a_config_from_standard_input_has_its_name_in_an_error(executable):
+    line = [executable, "info", "--config", "-"]
+    done = subprocess.run(line, input=b"\nordre = 3\n", capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("nsimplex: --config: standard input, line 2: unknown ")
+
+
 def test_json_before_the_command_is_in_the_config(executable, inputs, tmp_path):
     line = [executable, "--json", "causal", "simulate", "--nodes", "4", "--out", str(tmp_path)]
     subprocess.run(line, capture_output=True, check=True)
