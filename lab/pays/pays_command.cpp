@@ -56,8 +56,8 @@ int run_pays(const PaysOptions& o) {
   const Json request{{"threads", o.threads}, {"words", words_of(o)}};
   return run_python({.command = "lab pays",
                      .module = "nsimplex.lab.pays.command",
-                     .needs = "nsimplex",
-                     .installs = "",
+                     .package = "",
+                     .extra = "",
                      .arguments = {one_line(request)}},
                     [&](const Json& line) -> std::string {
                       if (line.contains("text") && !o.json)

@@ -49,8 +49,8 @@ Json or_null(const std::optional<int64_t>& number) { return number ? Json(*numbe
 int run_attention(const AttentionCommand& o) {
   ModelProgram program{.python = {.command = "analyze attention",
                                   .module = "nsimplex.model_command.attention",
-                                  .needs = "nsimplex",
-                                  .installs = "",
+                                  .package = "",
+                                  .extra = "",
                                   .arguments = {}},
                        .request = {{"model", o.model},
                                    {"threads", o.threads},

@@ -119,8 +119,8 @@ Json rows_of(const Tensor& windows) {
 ModelProgram page_program(const ModelCommand& o) {
   return {.python = {.command = "analyze model --page",
                      .module = "nsimplex.model_command.page",
-                     .needs = "nsimplex and matplotlib",
-                     .installs = " matplotlib",
+                     .package = "matplotlib",
+                     .extra = "plots",
                      .arguments = {}},
           .request = {{"model", o.model},
                       {"threads", o.threads},

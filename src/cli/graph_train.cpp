@@ -108,8 +108,8 @@ int run_graph_program(const GraphFiles& given, std::string_view action, Json req
   const std::string text = one_line(request);
   const int code = run_python({.command = fmt::format("graph {}", action),
                                .module = "nsimplex.graph_command.__main__",
-                               .needs = "nsimplex",
-                               .installs = "",
+                               .package = "",
+                               .extra = "",
                                .arguments = {std::string(action), text}},
                               take);
   if (bar) bar->finish();

@@ -26,23 +26,26 @@ namespace fs = std::filesystem;
 // The interpreter runs isolated (-I): neither the current folder nor the environment adds to its
 // imports. The program adds two folders: the package that was built with this executable, and the
 // user's own packages. If a package is missing, it prints one line instead of a traceback.
-constexpr char kLoader[] = R"(
+constexpr char kLoader[] = R"py(
 import importlib, site, sys
-package, command, module, needs, installs = sys.argv[1:6]
+folder, command, module, package, extra = sys.argv[1:6]
 del sys.argv[1:6]
-if package:
-    sys.path.insert(0, package)
+if folder:
+    sys.path.insert(0, folder)
 sys.path.append(site.getusersitepackages())
 try:
     main = importlib.import_module(module).main
 except ImportError as error:
-    where, what = "in nsimplex's folder: ", f" --no-build-isolation .{installs}"
-    if (error.name or "").partition(".")[0] in installs.split():
-        where, what = "", installs
-    sys.exit(f"nsimplex: {command} needs the Python packages {needs} ({error}); {where}"
-             f"{sys.executable} -m pip install{what}")
+    needs = f"packages nsimplex and {package}" if package else "package nsimplex"
+    pip = f"{sys.executable} -m pip install"
+    if package and (error.name or "").partition(".")[0] == package:
+        install = f"{pip} {package} (the extra {extra})"
+    else:
+        own = f"'.[{extra}]'" if extra else "."
+        install = f"in nsimplex's folder: {pip} --no-build-isolation {own}"
+    sys.exit(f"nsimplex: {command} needs the Python {needs} ({error}); {install}")
 sys.exit(main())
-)";
+)py";
 
 // $NSIMPLEX_PYTHON, which the wheel's script sets to its own; otherwise the interpreter of the
 // build.
@@ -181,8 +184,8 @@ int run_python(const PythonProgram& program, const Taker& take) {
                                  own_package(),
                                  program.command,
                                  program.module,
-                                 program.needs,
-                                 program.installs};
+                                 program.package,
+                                 program.extra};
   words.insert(words.end(), program.arguments.begin(), program.arguments.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

@@ -12,8 +12,8 @@ namespace nsimplex::cli {
 struct PythonProgram {
   std::string command;  ///< how messages call it
   std::string module;   ///< nsimplex.report.__main__
-  std::string needs;    ///< packages for the message if the import fails: "nsimplex and matplotlib"
-  std::string installs;  ///< what pip installs besides this package
+  std::string package;  ///< what it needs besides nsimplex and torch, or nothing
+  std::string extra;    ///< the extra of nsimplex that has the package
   std::vector<std::string> arguments;
 };
 

@@ -24,8 +24,8 @@ int run_report(const ReportOptions& options) {
   const int code =
       run_python({.command = "report",
                   .module = "nsimplex.report.__main__",
-                  .needs = "nsimplex and matplotlib",
-                  .installs = " matplotlib",
+                  .package = "matplotlib",
+                  .extra = "plots",
                   .arguments = {fs::absolute(options.directory).lexically_normal().string()}});
   if (code != 0) return code;
   const std::string page = (fs::path(options.directory) / "report.html").string();

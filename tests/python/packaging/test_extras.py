@@ -42,6 +42,15 @@ def test_a_message_that_installs_a_package_of_an_extra_names_it(root, extras):
     assert {"rdkit", "anndata", "matplotlib", "networkx", "tokenizers"} <= set(named)
 
 
+def test_commands_name_a_package_with_its_extra(root, extras):
+    wanted = re.compile(r'\.package = "([\w-]*)",\s*\.extra = "(\w*)"')
+    sources = [path for folder in ("src", "lab") for path in (root / folder).rglob("*.cpp")]
+    named = [pair for path in sources for pair in wanted.findall(path.read_text(encoding="utf-8"))]
+    assert ("matplotlib", "plots") in named and ("", "") in named
+    for package, extra in set(named) - {("", "")}:
+        assert package in extras[extra]
+
+
 def test_the_supported_versions_are_those_that_pages_tell(root, project):
     readme = (root / "README.md").read_text(encoding="utf-8")
     assert project["requires-python"] == ">=3.10" and "Python 3.10 or later" in readme
