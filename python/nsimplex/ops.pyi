@@ -105,7 +105,7 @@ def causal_fit_rows(
     table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int], groups: Sequence[int], targets: Tensor | None, soft: bool,
-    kinds: Sequence[str], missing: str,
+    kinds: Sequence[str], missing: str, watch: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, str, float]: ...
 
 def causal_limits(
