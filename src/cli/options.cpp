@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <numeric>
 #include <sstream>
 #include <string_view>
@@ -169,6 +170,18 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
   common(
       command.add_flag("--json", options.json, "Print JSON, one object per line, and no progress"));
   return command;
+}
+
+void refuse_nan(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    double number = 0;
+    for (const std::string& text : option->results()) {
+      if (option->get_type_name().starts_with("FLOAT") && CLI::detail::lexical_cast(text, number) &&
+          std::isnan(number)) {
+        throw CLI::ValidationError(option->get_name(), "expected a number, got " + text);
+      }
+    }
+  }
 }
 
 void apply(const CommonOptions& options) {

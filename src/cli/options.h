@@ -93,6 +93,10 @@ struct CommandText {
 /// Adds a command with its help and its common options, with the values of `options` as defaults.
 CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOptions& options);
 
+/// Throws CLI::ValidationError for an option of a number that was given as nan. Ranges of CLI11 let
+/// it through.
+void refuse_nan(const CLI::App& command);
+
 /// Applies the device, the seed and the thread count of `options` to this process.
 void apply(const CommonOptions& options);
 
@@ -112,6 +116,7 @@ CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& tex
                       std::shared_ptr<Options> options, int (*run)(const Options&)) {
   CLI::App& command = add_bare_command(parent, text, *options);
   command.callback([&session, &command, options, run, files = text.files] {
+    refuse_nan(command);
     options->command_name = full_name(command);
     options->command_line = session.command_line;
     if (session.json && !options->json) {
