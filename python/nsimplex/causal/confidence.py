@@ -72,6 +72,9 @@ def edge_confidence(
     nonlinear: bool = False,
     standardise: bool = False,
     threshold: float | None = None,
+    sparsity: float | None = None,
+    rank: int = 40,
+    sample: bool = False,
     seed: int = 0,
     forbidden: Iterable[tuple[int | str, int | str]] = (),
     required: Iterable[tuple[int | str, int | str]] = (),
@@ -98,8 +101,8 @@ def edge_confidence(
         n_jobs: number of samples to fit at the same time, as in joblib, which is needed unless this
             is None or 1. They run in threads, or in the backend of ``joblib.parallel_config``. The
             result does not depend on it.
-        estimator, nonlinear, standardise, threshold, forbidden, required, tiers, groups, targets,
-            soft, kinds, missing: as in :func:`causal_fit`.
+        estimator, nonlinear, standardise, threshold, sparsity, rank, sample, forbidden, required,
+            tiers, groups, targets, soft, kinds, missing: as in :func:`causal_fit`.
         seed: seed of the samples and of the fits.
         progress: called with the number of samples that are done, and ``replicates``, after each
             sample. With ``n_jobs`` of several, the calls come together after the last sample.
@@ -132,6 +135,9 @@ def edge_confidence(
         nonlinear=nonlinear,
         standardise=standardise,
         threshold=threshold,
+        sparsity=sparsity,
+        rank=rank,
+        sample=sample,
         seed=seed,
         tiers=tiers,
         soft=soft,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._arguments import checked_methods, describe
+from .._arguments import checked_methods
 from .._choices import ColumnKind, Estimator, Missing, Resampling, ScreenBy
 from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
@@ -20,10 +20,10 @@ from .graph_limits import GraphLimits
 from .graphs import UsableTable
 from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidence
 from .linear_model import log_likelihood, regress
+from .noise_directions import orient_by_noise
 from .rows import row_groups, row_targets, taken_column
 from .scale import means_and_deviations
-from .structure import FitInterrupted, causal_fit, column_kinds, fit_options, numbered_pairs
-from .table_reading import TableReading
+from .structure import FitInterrupted, FitOptions, causal_fit, fit_options, numbered_pairs
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
@@ -42,7 +42,7 @@ class GraphEdge(NamedTuple):
 
 
 @checked_methods
-class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
+class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
     """Learns the causal graph of the columns of a table.
 
         graph = CausalGraph().fit(table)   # a data frame, AnnData, an array, a tensor, a file
@@ -54,7 +54,12 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
     ``set_output``.
 
     Args:
-        estimator, nonlinear, standardise, threshold, soft, seed: as in :func:`causal_fit`.
+        estimator, nonlinear, standardise, threshold, sparsity, rank, sample, soft, seed: as in
+            :func:`causal_fit`.
+        orient_by_noise: reverse edges of the graph by noise that is not Gaussian, as
+            :func:`orient_by_noise` does. Where it turns edges, scores are absolute weights. It
+            needs linear effects, continuous columns without gaps, and rows of one group without
+            interventions. Samples of ``confidence`` are not turned, and are refused.
         kinds: as in :func:`causal_fit`, for all columns of the table, or for some by name or
             number. Binary and category columns of a data frame may hold words.
         missing, drop: as in :func:`usable_table`; "likelihood" is that of :func:`causal_fit`.
@@ -72,7 +77,8 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
     first is empty); ``dropped_`` (each dropped column and the reason); ``words_`` (by the number of
     a column of words, its words; their places are the numbers); ``row_columns_`` (names of the
     columns with groups and targets; other tables may have them and need not); ``adjacency_`` and
-    ``scores_`` [M, M]; and ``model_``. With ``confidence`` it sets ``confidence_``, an
+    ``scores_`` [M, M]; and ``model_``. With ``orient_by_noise`` it sets ``noise_directions_``, a
+    :class:`NoiseDirections`. With ``confidence`` it sets ``confidence_``, an
     :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
     """
 
@@ -83,6 +89,10 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         nonlinear: bool = False,
         standardise: bool = False,
         threshold: float | None = None,
+        sparsity: float | None = None,
+        rank: int = 40,
+        sample: bool = False,
+        orient_by_noise: bool = False,
         soft: bool = False,
         kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
         missing: Missing = "refuse",
@@ -99,6 +109,8 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
     ):
         self.estimator, self.nonlinear, self.standardise = estimator, nonlinear, standardise
         self.threshold, self.missing, self.drop, self.soft = threshold, missing, drop, soft
+        self.sparsity, self.rank, self.sample = sparsity, rank, sample
+        self.orient_by_noise = orient_by_noise
         self.layer, self.raw, self.seed, self.kinds = layer, raw, seed, kinds
         self.screen, self.confidence = screen, confidence
         self.screen_by: ScreenBy = screen_by
@@ -137,7 +149,8 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
             y: not used; scikit-learn's pipelines pass it.
             names: names of the columns; a file and a data frame have their own.
             forbidden, required, tiers: as in :func:`causal_fit`, by the names of the columns or by
-                the numbers of the columns kept.
+                the numbers of the columns kept. Forbidden edges of columns that are dropped do not
+                count, and tiers may be those of all columns.
             groups, targets: as in :func:`causal_fit`, one value per row of X; or the name of a
                 column that has them: of a data frame or a text, where it is taken out of the table,
                 or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns;
@@ -250,10 +263,11 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
 
     def _with_rows(
         self, X: Any, names: Sequence[str], groups: Any, targets: Any
-    ) -> tuple[UsableTable, dict[str, Any]]:
-        """The table, and what is known of the rows that it keeps."""
+    ) -> tuple[UsableTable, list[str], dict[str, Any]]:
+        """The table, the names of all its columns, and what is known of the rows that it keeps."""
         label = type(self).__name__
         self._check_options(X)
+        self._check_orientation(groups, targets)
         check_samples(label, self.confidence, self.resampling, self.min_frequency, self.n_jobs)
         given = {"groups": groups, "targets": targets}
         self.rows_of_fit_ = {
@@ -273,28 +287,32 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
             X, groups = taken_column(label, "groups", X, groups)
             X, targets = taken_column(label, "targets", X, targets)
         self.row_columns_ = list(beside.values())
+        kept, all_names = self._kept(X, names)
         if groups is None and targets is None:
-            return self._kept(X, names), dict(groups=[], targets=[])
-        kept = self._kept(X, names)
+            return kept, all_names, dict(groups=[], targets=[])
         whole = self._checked(X, reset=False)
         rows = torch.arange(len(whole.values))
         if len(kept.values) < len(rows):
             values = whole.values
             used = ~values.isnan().all(dim=0) if self.drop else slice(None)
             rows = rows[~values[:, used].isnan().any(dim=1)]
-        all_names = list(names) or whole.names
         groups = row_groups(label, groups, len(whole.values))
         targets = row_targets(
             label, targets, len(whole.values), len(kept.columns), kept.names, all_names
         )
-        return kept, dict(
-            groups=[groups[row] for row in rows.tolist()] if groups else [],
-            targets=[targets[row] for row in rows.tolist()] if targets else [],
+        return (
+            kept,
+            all_names,
+            dict(
+                groups=[groups[row] for row in rows.tolist()] if groups else [],
+                targets=[targets[row] for row in rows.tolist()] if targets else [],
+            ),
         )
 
     def _learn(
         self,
         kept: UsableTable,
+        all_names: list[str],
         rows: dict[str, Any],
         forbidden: Iterable[tuple[int | str, int | str]],
         required: Iterable[tuple[int | str, int | str]],
@@ -302,16 +320,24 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         progress: Callable[[int, int], Any] | None,
     ) -> None:
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
-        kinds, label = self._kinds(kept), type(self).__name__
+        kinds, label = self._kinds(kept, all_names), type(self).__name__
+        away = set(all_names) - set(kept.names)  # columns without edges
+        forbidden = [pair for pair in forbidden if away.isdisjoint(pair)]
+        tiers = list(tiers)
+        if len(tiers) == self.n_features_in_:
+            tiers = [tiers[column] for column in kept.columns]
         options: dict[str, Any] = dict(
             estimator=self.estimator,
             nonlinear=self.nonlinear,
             standardise=self.standardise,
             threshold=self.threshold,
+            sparsity=self.sparsity,
+            rank=self.rank,
+            sample=self.sample,
             seed=self.seed,
             forbidden=numbered_pairs(label, "forbidden", forbidden, kept.names),
             required=numbered_pairs(label, "required", required, kept.names),
-            tiers=list(tiers),
+            tiers=tiers,
             soft=self.soft,
             kinds=kinds,
             missing="likelihood" if self.missing == "likelihood" else "refuse",
@@ -323,13 +349,16 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         except FitInterrupted as interrupted:
             stopped, fitted = interrupted, interrupted.fit
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
-        for name in ("confidence_", "frequencies_"):
+        for name in ("confidence_", "frequencies_", "noise_directions_"):
             self.__dict__.pop(name, None)
-        # Ctrl-C leaves a fitted graph, here and in one of the samples.
+        # Ctrl-C leaves a fitted graph: here, while edges are turned, and in one of the samples.
         scaled = self._scaled(kept.values)
         self.linear_ = regress(scaled, self.adjacency_, **rows)
         if stopped is not None:
             raise stopped
+        if self.orient_by_noise:
+            self._turn_edges(scaled, fit_options(**options))
+            self.linear_ = regress(scaled, self.adjacency_, **rows)
         if self.confidence:
             self.confidence_ = confidence_of(
                 kept.values,
@@ -353,53 +382,37 @@ class CausalGraph(GraphLimits, TableReading, TransformerMixin, BaseEstimator):
         if evidence := variance_evidence(scaled, self.adjacency_, **rows):
             warnings.warn(f"[{label}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
-    def _word_columns(self) -> list[int | str]:
-        return [column for column, kind in self._pairs_of_kinds() if kind in ("binary", "category")]
-
-    def _check_means(self, values: Tensor, names: Sequence[str]) -> None:
-        if self.missing != "means":
+    def _check_orientation(self, groups: Any, targets: Any) -> None:
+        """Refuses what :func:`orient_by_noise` would not take into account."""
+        if not self.orient_by_noise:
             return
-        place: dict[Any, int] = {name: column for column, name in enumerate(names)}
-        for column, kind in self._pairs_of_kinds():
-            at = place.get(column, column)
-            if kind == "continuous" or not isinstance(at, int) or not 0 <= at < values.size(1):
-                continue
-            if values[:, at].isnan().any():
-                raise ValueError(
-                    f"[{type(self).__name__}] missing: expected refuse or rows for column {column} "
-                    f"of kind {kind}, which has no mean, got means"
-                )
+        refused = {
+            "linear effects, got nonlinear": self.nonlinear,
+            "rows of one group, got groups": groups is not None,
+            "rows without interventions, got targets": targets is not None,
+            "continuous columns, got kinds": any(
+                kind != "continuous" for _, kind in self._pairs_of_kinds()
+            ),
+            'a table without gaps, got missing="likelihood"': self.missing == "likelihood",
+            "no samples, whose graphs noises do not turn, got confidence": bool(self.confidence),
+        }
+        for what, given in refused.items():
+            if given:
+                raise ValueError(f"[{type(self).__name__}] orient_by_noise: expected {what}")
 
-    def _pairs_of_kinds(self) -> Iterable[tuple[int | str, str]]:
-        kinds = () if self.kinds is None else self.kinds
-        if not isinstance(kinds, (Mapping, Sequence)):
-            raise TypeError(
-                f"[{type(self).__name__}] kinds: expected None, a dict or one kind per column, got "
-                f"{describe(kinds)}"
+    def _turn_edges(self, values: Tensor, options: FitOptions) -> None:
+        """Turns edges of the fit by the noises of the table, and ranks pairs by their weights."""
+        try:
+            found = orient_by_noise(
+                values,
+                self.adjacency_,
+                forbidden=options.forbidden,
+                required=options.required,
+                tiers=options.tiers,
             )
-        return kinds.items() if isinstance(kinds, Mapping) else enumerate(kinds)
-
-    def _kinds(self, kept: UsableTable) -> list[str]:
-        """Kinds of the columns kept."""
-        label, kinds = type(self).__name__, self.kinds
-        if kinds is None:
-            return []
-        if self.screen:
-            raise ValueError(f"[{label}] screen: expected continuous columns alone, got kinds")
-        if isinstance(kinds, Mapping):
-            place: dict[Any, int] = {column: at for at, column in enumerate(kept.columns)}
-
-            def dropped(column: Any) -> bool:
-                if isinstance(column, str):
-                    starts = (f"{column}: ", f'"{column}": ')
-                    return any(reason.startswith(starts) for reason in kept.dropped)
-                return column not in place and 0 <= column < len(place) + len(kept.dropped)
-
-            kinds = {
-                place.get(column, column): kind
-                for column, kind in kinds.items()
-                if not dropped(column)
-            }
-        elif len(kinds) == len(kept.columns) + len(kept.dropped):
-            kinds = [kinds[column] for column in kept.columns]
-        return column_kinds(label, kinds, len(kept.columns), kept.names)
+        except ValueError as error:
+            why = str(error).removeprefix("[orient_by_noise] ")
+            raise ValueError(f"[{type(self).__name__}] orient_by_noise: {why}") from None
+        if found.gain > 0:
+            self.adjacency_, self.scores_ = found.adjacency, found.adjacency.abs()
+        self.noise_directions_ = found

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 from .._arguments import checked_methods
 from .._printable import printable
+from .kind_reading import KindReading
 from .limits import CausalLimits, causal_limits, scaled_within_groups
 from .rows import row_groups, row_targets, taken_column
-from .table_reading import TableReading
 
 __all__ = ["GraphLimits"]
 
 
 @checked_methods
-class GraphLimits(TableReading):
+class GraphLimits(KindReading):
     """The method ``limits`` of an estimator that was fitted to a table."""
 
     #: groups and targets, if the fit had them: the name of their column, or None without a name
@@ -71,10 +70,6 @@ class GraphLimits(TableReading):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns that ``transform`` returns."""
         raise NotImplementedError
-
-    def _pairs_of_kinds(self) -> Iterable[tuple[int | str, str]]:
-        """Columns and their kinds, as the user gave them."""
-        return ()
 
     def _check_continuous(self) -> None:
         """Refuses columns of other kinds, whose effects are not those of a linear model."""

@@ -52,6 +52,10 @@ _EMBEDDING = (
 )
 # Fitted attributes stored as JSON text in the file.
 _PLAIN = ("names", "columns", "dropped", "words", "row_columns", "rows_of_fit", "model")
+# Fitted attributes that say nothing about a graph that the user gives.
+_OF_THE_FIT = (
+    "scores_", "model_", "linear_", "confidence_", "frequencies_", "noise_directions_"
+)  # fmt: skip
 _TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 
@@ -67,9 +71,9 @@ class CausalPipeline(CausalGraph):
     It is a :class:`CausalGraph` with an embedding, and a transformer of scikit-learn like it.
 
     Args:
-        estimator, nonlinear, standardise, threshold, soft, kinds, missing, drop, screen, screen_by,
-            layer, raw, confidence, resampling, min_frequency, n_jobs, seed: as in
-            :class:`CausalGraph`.
+        estimator, nonlinear, standardise, threshold, sparsity, rank, sample, orient_by_noise, soft,
+            kinds, missing, drop, screen, screen_by, layer, raw, confidence, resampling,
+            min_frequency, n_jobs, seed: as in :class:`CausalGraph`.
         dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced,
             generality, relative, restart, dangling: as in :func:`causal_embed`.
         scale, by_dimension: as in :func:`causal_angles`.
@@ -85,6 +89,10 @@ class CausalPipeline(CausalGraph):
         nonlinear: bool = False,
         standardise: bool = False,
         threshold: float | None = None,
+        sparsity: float | None = None,
+        rank: int = 40,
+        sample: bool = False,
+        orient_by_noise: bool = False,
         soft: bool = False,
         kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
         missing: Missing = "refuse",
@@ -120,6 +128,10 @@ class CausalPipeline(CausalGraph):
             nonlinear=nonlinear,
             standardise=standardise,
             threshold=threshold,
+            sparsity=sparsity,
+            rank=rank,
+            sample=sample,
+            orient_by_noise=orient_by_noise,
             soft=soft,
             kinds=kinds,
             missing=missing,
@@ -178,7 +190,7 @@ class CausalPipeline(CausalGraph):
         embedded = self._fitted("adjacency_") if graph is None else graph.values
         result = causal_embed(embedded, **{name: getattr(self, name) for name in _EMBEDDING})
         if graph is not None:
-            for name in ("scores_", "model_", "linear_", "confidence_", "frequencies_"):
+            for name in _OF_THE_FIT:
                 self.__dict__.pop(name, None)  # of another graph
             self.adjacency_ = graph.values
             if not hasattr(self, "columns_"):

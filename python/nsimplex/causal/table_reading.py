@@ -21,6 +21,8 @@ from .table_files import FileTable, read_table_file
 
 __all__ = ["TableReading"]
 
+_DROP = "; drop=True leaves such columns out"
+
 
 class TableReading:
     """Tables of an estimator: read by its parameters ``missing``, ``drop``, ``screen``,
@@ -216,16 +218,21 @@ class TableReading:
             )
         )
 
-    def _kept(self, X: Any, names: Sequence[str]) -> UsableTable:
-        """The table without what is dropped. Sets the attributes that describe the columns."""
+    def _kept(self, X: Any, names: Sequence[str]) -> tuple[UsableTable, list[str]]:
+        """The table without what is dropped, and the names of all columns. Sets the attributes that
+        describe the columns."""
         table = self._checked(X, reset=True)
-        self._check_means(table.values, list(names) or table.names)
-        kept = usable_table(
-            table.values, list(names) or table.names, missing=self.missing, drop=self.drop
-        )
+        named = list(names) or table.names
+        self._check_means(table.values, named)
+        try:
+            kept = usable_table(table.values, named, missing=self.missing, drop=self.drop)
+        except ValueError as error:
+            why = str(error).removeprefix("[usable_table] cannot use the table: ")
+            hint = "" if self.drop or not why.startswith("column ") else _DROP
+            raise ValueError(f"[{type(self).__name__}] X: {why}{hint}") from None
         kept = self._screened(kept)
         self.names_, self.columns_, self.dropped_ = kept.names, kept.columns, kept.dropped
-        return kept
+        return kept, named
 
     def _screened(self, kept: UsableTable) -> UsableTable:
         """The columns that ``screen`` keeps."""
