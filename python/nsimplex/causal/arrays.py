@@ -57,14 +57,14 @@ def read_columns(
     layer: str = "",
     raw: bool = False,
     words: Collection[int | str] = (),
-    known: Mapping[int, Sequence[str]] | None = None,
+    known: Mapping[int, Sequence[str] | None] | None = None,
 ) -> Table:
     """The numbers and the names of the columns of a table that is in memory.
 
     Args:
         layer, raw: which matrix of an AnnData object: one of ``layers``, or ``raw.X``.
         words: names or numbers of columns of a data frame that may hold words.
-        known: by the number of a column, the words that it may hold.
+        known: by the number of a column, the words that it may hold; None: any.
 
     Raises:
         TypeError, ValueError: the table has something else than real numbers; the message names the
@@ -202,7 +202,7 @@ def _of_frame(
     table: Any,
     package: str,
     words: Collection[int | str],
-    known: Mapping[int, Sequence[str]] | None,
+    known: Mapping[int, Sequence[str] | None] | None,
 ) -> Table:
     import numpy  # pandas needs it
 

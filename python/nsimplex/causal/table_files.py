@@ -20,7 +20,7 @@ __all__ = ["FileTable", "read_table_file"]
 _DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "}
 #: Missing values of :func:`read_table`, in lower case.
 _MISSING = {
-    "", "na", "n/a", "nan", "null", "nil", "none", "<na>", "#n/a", "-nan", "?", "-", "."
+    "", "na", "n/a", "nan", "null", "nil", "none", "<na>", "#n/a", "#na", "-nan", "?", "-", "."
 }  # fmt: skip
 
 
@@ -37,8 +37,9 @@ def read_table_file(
     *,
     beside: Mapping[str, str],
     skip: Collection[str] = (),
+    only: Sequence[str] | None = None,
     words: Collection[int | str] = (),
-    known: Mapping[str, Sequence[str]] | None = None,
+    known: Mapping[Any, Sequence[str] | None] | None = None,
     layer: str = "",
     raw: bool = False,
 ) -> FileTable:
@@ -48,8 +49,10 @@ def read_table_file(
         beside: names of columns to take out of the table, by the argument that gave the name. In an
             h5ad file they are columns of ``obs``.
         skip: names of columns to leave out, if the file has them.
+        only: names of the columns that are needed. Others need not hold numbers, and may be left
+            out. None: all are needed.
         words: names or numbers of columns that may hold words.
-        known: by the name of a column, the words that it may hold.
+        known: by the name or number of a column, the words that it may hold; None: any.
         layer, raw: which matrix of an h5ad file.
 
     Raises:
@@ -68,17 +71,33 @@ def read_table_file(
     numbered = any(not isinstance(word, str) for word in words)
     text = _read_text(path, named) if named or numbered else None
     if text is None or not (beside or numbered or named & set(text.names)):
-        file = read_table(path)
+        try:
+            file = read_table(path)
+        except ValueError:
+            text = None if only is None else _read_text(path, only)
+            if text is None or not (others := _others(text, only, path)):
+                raise
+            return FileTable(_without(text, path, others, words, known), {})
         for argument, name in beside.items():
             _check_known(function, argument, name, file.columns, os.fspath(path))
         return FileTable(Table(file.values, file.columns), {})
     for argument, name in beside.items():
         _check_known(function, argument, name, text.names, os.fspath(path))
     found: dict[str, list[Any]] = {each: text.cells(name) for each, name in beside.items()}
-    table = _without(text, path, {*beside.values(), *skip}, words, known)
+    out = {*beside.values(), *skip, *_others(text, only, path)}
+    table = _without(text, path, out, words, known)
     if "targets" in found:
         found["targets"] = [_targets(cell, table.names) for cell in found["targets"]]
     return FileTable(table, found)
+
+
+def _others(text: _Text, only: Sequence[str] | None, path: str | os.PathLike[str]) -> set[str]:
+    """Names of the columns that are not needed; none if the text has no names."""
+    if only is None or not text.header:
+        return set()
+    if not set(only) & set(text.names):
+        raise ValueError(f"cannot use {os.fspath(path)}: expected one column {only[0]!r}, got 0")
+    return set(text.names) - set(only)
 
 
 class _Text(NamedTuple):
@@ -109,7 +128,7 @@ def _without(
     path: str | os.PathLike[str],
     out: Collection[str],
     words: Collection[int | str],
-    known: Mapping[str, Sequence[str]] | None,
+    known: Mapping[Any, Sequence[str] | None] | None,
 ) -> Table:
     """The table without some columns; its other columns are numbers, or words where they may be."""
     names = [name for name in text.names if name not in out]
@@ -117,8 +136,8 @@ def _without(
     for at, name in enumerate(names):
         if (at in words or name in words) and text.names.count(name) == 1:
             cells = text.cells(name)
-            fitted = known is None or name in known
-            if fitted and (known is not None or not all(map(_is_number, cells))):
+            fitted = None if known is None else known.get(name, known.get(at))
+            if fitted is not None or not all(map(_is_number, cells)):
                 spelled[at] = cells
     left_out = [name for name in text.names if name in out] + [names[at] for at in spelled]
     values = torch.full((len(text.rows), len(names)), torch.nan, dtype=torch.float64)
@@ -140,7 +159,8 @@ def _without(
     found: dict[int, list[str]] = {}
     for at, cells in spelled.items():
         place = f"cannot use {os.fspath(path)}: column {printable(names[at])[:60]}"
-        own, found[at] = places_of_words(place, cells, None if known is None else known[names[at]])
+        fitted = None if known is None else known.get(names[at], known.get(at))
+        own, found[at] = places_of_words(place, cells, fitted)
         values[:, at] = torch.tensor(own, dtype=torch.float64)
     return Table(values, names if text.header else [], found)
 

@@ -59,12 +59,12 @@ class TableReading:
             columns = self._places(table.names, columns, os.fspath(X))
             if table.values.size(1) <= max(columns):
                 self._check_size(f"[{type(self).__name__}] X", table.values, reset=False)
-            self._check_finite(table)
         else:
             for name in beside:
                 X = without_column(X, name)
             table = self._checked(X, reset=False)
         values = table.values[:, columns]
+        self._check_finite(values, self.names_ or self.columns_)
         if self.missing == "means":
             values = torch.where(values.isnan(), self.mean_, values)
         return self._scaled(values)
@@ -76,25 +76,35 @@ class TableReading:
         *,
         reset: bool,
     ) -> FileTable:
-        """A file. Without ``reset``, it has the words of the fit, and the columns that described
-        the rows of the fit are left out."""
-        words, known = self._word_columns(), None
+        """A file. Without ``reset``, it has the words of the fit, and only the columns of the fit
+        are read if they have names; without names, those that described its rows are left out."""
+        words: Any = self._word_columns()
+        known: dict[Any, list[str] | None] | None = None
+        only: list[str] | None = None
         if not reset:
-            labels = self.names_ or [f"x{column}" for column in self.columns_]
-            own = getattr(self, "words_", {})
-            name_of = dict(zip(self.columns_, labels))
-            known = {name_of[column]: own[column] for column in own if column in name_of}
+            known = dict(self._known_words())
+            if self.names_:
+                only = self.names_
+                known = {name: known[at] for name, at in zip(only, self.columns_) if at in known}
             words = list(known)
         return read_table_file(
             type(self).__name__,
             path,
             beside=beside,
             skip=() if reset else getattr(self, "row_columns_", ()),
+            only=only,
             words=words,
             known=known,
             layer=self.layer,
             raw=self.raw,
         )
+
+    def _known_words(self) -> dict[int, list[str] | None]:
+        """By the number of a column of words, those of the fit; None for a column that it dropped,
+        which may hold others."""
+        kept = set(self.columns_)
+        own = getattr(self, "words_", {})
+        return {column: words if column in kept else None for column, words in own.items()}
 
     def _checked(self, X: Any, reset: bool) -> Table:
         """A table in memory whose shape and names fit. With ``reset`` they become those of the
@@ -102,8 +112,7 @@ class TableReading:
         place = f"[{type(self).__name__}] X"
         matrix: dict[str, Any] = dict(layer=self.layer, raw=self.raw) if is_anndata(X) else {}
         if words := self._word_columns():
-            known = None if reset else getattr(self, "words_", None)
-            matrix.update(words=words, known=known)
+            matrix.update(words=words, known=None if reset else self._known_words())
         table = X if isinstance(X, Table) else read_columns(type(self).__name__, "X", X, **matrix)
         if reset:
             self.words_ = dict(table.words)
@@ -120,7 +129,8 @@ class TableReading:
         table = table._replace(values=values)
         self._check_names(X, table.names, reset)
         self._check_size(place, values, reset)
-        self._check_finite(table)
+        if reset:
+            self._check_finite(values, table.names)
         return table
 
     def _check_options(self, X: Any) -> None:
@@ -201,13 +211,13 @@ class TableReading:
                 f"{place}: expected [n, more than {max(self.columns_)}], got {tuple(values.shape)}"
             )
 
-    def _check_finite(self, table: Table) -> None:
-        bad = table.values.isinf() if self.missing != "refuse" else ~table.values.isfinite()
+    def _check_finite(self, values: Tensor, names: Sequence[str | int]) -> None:
+        bad = values.isinf() if self.missing != "refuse" else ~values.isfinite()
         if not bad.any():
             return
         row, column = bad.nonzero()[0].tolist()
-        value = table.values[row, column].item()
-        name = printable(table.names[column])[:60] if table.names else column
+        value = values[row, column].item()
+        name = printable(str(names[column]))[:60] if names else column
         raise ValueError(
             f"[{type(self).__name__}] X: expected finite numbers, got "
             f"{'NaN' if value != value else value} in row {row}, column {name}"

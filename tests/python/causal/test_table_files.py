@@ -93,6 +93,35 @@ def test_words_that_are_missing_or_numbers(frame, tmp_path):
     assert torch.equal(graph.transform(tmp_path / "x")[0], torch.tensor(numbers.to_numpy()[0]))
 
 
+MISSING = [
+    "",
+    "NA",
+    "n/a",
+    "NaN",
+    "null",
+    "nil",
+    "None",
+    "<NA>",
+    "#N/A",
+    "#NA",
+    "-nan",
+    "?",
+    "-",
+    ".",
+]
+
+
+@pytest.mark.parametrize("word", MISSING)
+def test_what_is_missing_in_numbers_is_missing_in_words(frame, word, tmp_path):
+    gaps = frame[["dose", "growth", "colour"]].astype({"growth": object})
+    gaps.loc[[3, 8], "colour"] = gaps.loc[[4], "growth"] = word
+    graph = CausalGraph(kinds=KINDS, missing="rows").fit(csv(tmp_path / "x", gaps, index=False))
+    assert graph.words_ == {2: ["light green", "red"]}
+    assert (
+        graph.transform(tmp_path / "x").isnan().nonzero() == torch.tensor([[3, 2], [4, 1], [8, 2]])
+    ).all()
+
+
 def test_tables_of_words_alone(tmp_path):
     random = np.random.default_rng(1)
     words = pandas.DataFrame(random.choice(["no", "yes"], (200, 3)), columns=list("abc"))
@@ -176,3 +205,53 @@ def test_files_of_cells_have_groups_and_targets_in_obs(frame, tmp_path):
     assert not torch.equal(graph.scores_, CausalGraph().fit(data).scores_)
     with pytest.raises(ValueError, match=r"^\[CausalGraph\] groups: .* obs of .*x.h5ad, got 'zz'"):
         graph.fit(tmp_path / "x.h5ad", groups="zz")
+
+
+def test_columns_that_the_fit_does_not_use_may_hold_anything_in_files(frame, tmp_path):
+    """The columns of a file are matched by name, so that others do not matter."""
+    plain = frame[["dose", "growth"]].copy()
+    expected = CausalGraph().fit(plain)
+    batches = list(frame["batch"])
+    graphs = [expected, CausalGraph().fit(plain, groups=batches)]
+    for options in (dict(index=False), dict(index=True), dict(index=False, sep=";")):
+        path = csv(tmp_path / "x.csv", frame, **options)
+        for graph in graphs:
+            assert np.array_equal(graph.transform(path), plain.to_numpy())
+            assert graph.score(path) == graph.score(plain)
+    gaps = frame.assign(batch=np.inf, colour=np.nan)
+    assert np.array_equal(expected.transform(csv(tmp_path / "x.csv", gaps)), plain.to_numpy())
+    with pytest.raises(ValueError, match=r"x.csv: expected one column 'dose', got 0"):
+        expected.transform(csv(tmp_path / "x.csv", frame[["growth", "batch", "colour"]]))
+    with pytest.raises(ValueError, match=r"x.csv: expected one column 'dose', got 0"):
+        expected.transform(csv(tmp_path / "x.csv", frame[["batch", "colour"]], index=False))
+    with pytest.raises(ValueError, match=r"x.csv: .*growth.*"):
+        expected.transform(csv(tmp_path / "x.csv", frame.assign(growth="tall"), index=False))
+
+
+def test_dropped_columns_of_words_may_hold_others(frame, tmp_path):
+    table = frame[["dose", "growth"]].assign(ward="a", colour=frame["colour"])
+    kinds = {"colour": "category", "ward": "category"}
+    graph = CausalGraph(kinds=kinds, drop=True).fit(table)
+    assert graph.names_ == ["dose", "growth", "colour"]
+    values = graph.transform(table)
+    pipeline = CausalPipeline(kinds=kinds, drop=True, steps=2).fit(table)
+    pipeline.save(tmp_path / "p")
+    for own in (graph, pipeline, CausalPipeline.load(tmp_path / "p")):
+        for ward in ("a", "b", ["a", "b"] * 60, None):
+            other = table.assign(ward=ward)
+            assert np.array_equal(own.transform(other), values)
+            assert np.array_equal(own.transform(csv(tmp_path / "x", other)), values)
+    numbered = CausalGraph(kinds={2: "category", 3: "category"}, drop=True)
+    path = csv(tmp_path / "x", table, index=False, header=False)
+    values = numbered.fit_transform(path)
+    assert numbered.columns_ == [0, 1, 3] and numbered.names_ == []
+    csv(path, table.assign(ward=["a", "b"] * 60), index=False, header=False)
+    assert torch.equal(numbered.transform(path), values)
+
+
+def test_dropped_columns_may_have_gaps_later(frame):
+    table = frame[["dose", "growth"]].assign(flat=1.0)
+    graph = CausalGraph(drop=True).fit(table)
+    assert np.array_equal(graph.transform(table.assign(flat=np.nan)), graph.transform(table))
+    with pytest.raises(ValueError, match="got NaN in row 0, column growth"):
+        graph.transform(table.assign(growth=np.nan))
