@@ -88,7 +88,7 @@ def row_targets(
                 return [whole]
         raise ValueError(
             f"[{function}] targets: expected columns 0 to {columns - 1} or their names, got "
-            f"{printable(str(entry))[:60]} in row {row}"
+            f"{printable(str(entry))[:60]} in row {row}; None and -1 mean no intervention"
         )
 
     found = []

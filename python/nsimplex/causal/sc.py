@@ -13,7 +13,7 @@ Genes that the fit leaves out have no edges, and NaN in ``varm``.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -57,6 +57,22 @@ def _chosen(adata: Any, mask_var: str | Sequence[bool] | None) -> Any:
     return mask
 
 
+def _of_genes(targets: Any, others: set[str]) -> Any:
+    """Interventions without those on some genes."""
+    if not isinstance(targets, Iterable):
+        return targets
+
+    def left(target: Any) -> Any:
+        if isinstance(target, str):
+            return None if target in others else target
+        if isinstance(target, Iterable):
+            return [each for each in target if not (isinstance(each, str) and each in others)]
+        return target
+
+    given: Any = targets
+    return [left(each) for each in (given.tolist() if hasattr(given, "tolist") else given)]
+
+
 @checked(name="fit")
 def fit(
     adata: Any,
@@ -80,7 +96,8 @@ def fit(
         key_added: prefix of the names of what is added.
         copy: add it to a copy, and return that.
         groups, targets: batches and interventions of the cells, as in :meth:`CausalGraph.fit`:
-            names of columns of ``obs``, or one value per cell.
+            names of columns of ``obs``, or one value per cell. Interventions on genes of ``adata``
+            that are not used do not count.
         options: of :class:`CausalPipeline`. By default ``drop=True``: genes without variance and
             copies of other genes are left out.
 
@@ -116,7 +133,10 @@ def fit(
     pipeline.fit(
         source,
         groups=taken_column("fit", "groups", adata, groups)[1],
-        targets=taken_column("fit", "targets", adata, targets)[1],
+        targets=_of_genes(
+            taken_column("fit", "targets", adata, targets)[1],
+            set(adata.var_names) - set(source.var_names),
+        ),
     )
     used = numpy.flatnonzero(mask)[pipeline.columns_]
 

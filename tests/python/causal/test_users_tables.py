@@ -1,0 +1,94 @@
+"""What users of single cells and of surveys do with their tables."""
+
+import numpy as np
+import pytest
+import torch
+
+from nsimplex import causal
+from nsimplex.causal import CausalGraph, sc
+
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def survey():
+    """A column that says nothing stands first."""
+    table = causal.simulate(nodes=4, degree=1, observations=300, seed=1).table.numpy()
+    frame = pandas.DataFrame(table, columns=["wage", "school", "age", "rent"])
+    frame.insert(0, "country", 1.0)
+    return frame
+
+
+def test_constraints_may_name_columns_that_are_dropped(survey):
+    plain = survey.drop(columns="country")
+    graph = CausalGraph(drop=True)
+    cause, effect = CausalGraph().fit(plain).edges()[0][:2]
+    forbidden = [("country", "wage"), (cause, effect), ("age", "country")]
+    expected = CausalGraph().fit(plain, forbidden=[(cause, effect)])
+    assert graph.fit(survey, forbidden=forbidden).names_ == list(plain.columns)
+    assert torch.equal(graph.adjacency_, expected.adjacency_)
+    with pytest.raises(ValueError, match="required: expected names of columns, got 'country'"):
+        graph.fit(survey, required=[("country", "wage")])
+    with pytest.raises(ValueError, match="forbidden: expected names of columns, got 'city'"):
+        graph.fit(survey, forbidden=[("city", "wage")])
+    screened = CausalGraph(drop=True, screen=2).fit(survey)
+    (away, *_) = set(plain.columns) - set(screened.names_)
+    again = CausalGraph(drop=True, screen=2).fit(survey, forbidden=[(away, screened.names_[0])])
+    assert torch.equal(again.adjacency_, screened.adjacency_)
+
+
+def test_tiers_may_be_those_of_all_columns(survey):
+    plain = survey.drop(columns="country")
+    tiers = [1, 0, 0, 1]
+    expected = CausalGraph().fit(plain, tiers=tiers)
+    for own in (tiers, [5, *tiers]):
+        graph = CausalGraph(drop=True).fit(survey, tiers=own)
+        assert torch.equal(graph.adjacency_, expected.adjacency_)
+    with pytest.raises(ValueError, match="tiers: expected 4"):
+        CausalGraph(drop=True).fit(survey, tiers=[1, 0])
+
+
+def test_words_that_are_no_columns_are_told_what_they_may_be(survey):
+    with pytest.raises(ValueError, match=r"got control in row 0; None and -1 mean no intervention"):
+        CausalGraph(drop=True).fit(survey, targets=["control", "wage"] * 150)
+
+
+def test_columns_that_say_nothing_are_named_with_what_helps(survey):
+    for frame, says in (
+        (survey, r'column "country" is constant; drop=True leaves such columns out'),
+        (
+            survey.assign(country=survey["wage"]),
+            r'column "wage" equals "country"; drop=True leaves',
+        ),
+    ):
+        with pytest.raises(ValueError, match=rf"^\[CausalGraph\] X: {says}"):
+            CausalGraph().fit(frame)
+    frame = survey[["country", "wage"]]
+    with pytest.raises(ValueError, match=r"^\[CausalGraph\] X: expected at least two columns .*, got 1$"):
+        CausalGraph(drop=True).fit(frame)
+
+
+def cells(survey):
+    anndata = pytest.importorskip("anndata")
+    data = anndata.AnnData(survey.set_index(survey.index.astype(str)))
+    data.obs["guide"] = pandas.Categorical([None, "age", "rent"] * 100)
+    data.var["used"] = [True, True, True, False, True]
+    return data
+
+
+def test_interventions_on_genes_that_are_not_used_do_not_count(survey):
+    data = cells(survey)
+    sc.fit(data, mask_var="used", targets="guide", steps=2)
+    used = survey[["wage", "school", "rent"]]
+    expected = CausalGraph().fit(used, targets=[None, None, "rent"] * 100)
+    found = data.varp["causal_graph"].toarray()[np.ix_([1, 2, 4], [1, 2, 4])]
+    assert np.array_equal(found, expected.adjacency_.numpy())
+    data.obs["guide"] = ["school;age"] * 300
+    with pytest.raises(ValueError, match=r"targets: expected columns .*, got school;age in row 0"):
+        sc.fit(data, mask_var="used", targets="guide", steps=2)
+    lists = np.array([-1, 1, -1] * 100)
+    sc.fit(data, mask_var="used", targets=lists, steps=2)
+    expected = CausalGraph().fit(used, targets=lists.tolist())
+    found = data.varp["causal_graph"].toarray()[np.ix_([1, 2, 4], [1, 2, 4])]
+    assert np.array_equal(found, expected.adjacency_.numpy())
+    sc.fit(data, mask_var="used", targets=[["age", "rent"], [], ["wage"]] * 100, steps=2)
