@@ -1,4 +1,4 @@
-"""Places of the nodes and edges of a causal graph: layers from causes down to effects."""
+"""Places of the nodes and edges of a causal graph: rows from causes down to effects."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ import numpy as np
 
 _SWEEPS = 16
 
-_GAP = 16.0  # between neighbours of a layer, in points
+_GAP = 16.0  # between neighbours of a row, in points
 
-_LAYER = 66.0  # from layer to layer
+_BEND_GAP = 4.0  # between edges that pass a row; half of this more beside a node
 
-_BEND = 6.0  # room that an edge takes where it passes a layer
+_LAYER = 66.0  # from row to row
+
+_BEND = 6.0  # room that an edge takes where it passes a row
+
+_SHARES = (1.0, 0.8, 0.6, 0.45)  # of the widest row, for nodes; the rest is left to passing edges
 
 Pair = tuple[int, int]
 
@@ -52,6 +56,43 @@ def layers_of(count: int, edges: list[Pair], order: list[int]) -> list[int]:
         if rank[cause] < rank[effect]:
             layer[effect] = max(layer[effect], layer[cause] + 1)
     return layer
+
+
+def rows_of(edges: list[Pair], order: list[int], widths: list[float], widest: float) -> list[int]:
+    """The row of each node, below those of its causes, where the nodes of a row with the gaps
+    between them are at most so wide. Of the nodes whose causes have rows, those with the longest
+    path to an effect come first (Coffman and Graham, 1972)."""
+    rank = {node: at for at, node in enumerate(order)}
+    along = [(cause, effect) for cause, effect in edges if rank[cause] < rank[effect]]
+    down = layers_of(len(widths), [(effect, cause) for cause, effect in along], order[::-1])
+    causes, effects = defaultdict(list), defaultdict(list)
+    for cause, effect in along:
+        causes[effect].append(cause)
+        effects[cause].append(effect)
+    left = [len(causes[node]) for node in range(len(widths))]
+    ready = [node for node in order if left[node] == 0]
+    row = [0] * len(widths)
+    at, room = 0, widest
+    while ready:
+        ready.sort(key=lambda node: (-down[node], rank[node]))
+        fits = [
+            node
+            for node in ready
+            if all(row[cause] < at for cause in causes[node])
+            and (widths[node] <= room or room == widest)
+        ]
+        if not fits:
+            at, room = at + 1, widest
+            continue
+        node = fits[0]
+        ready.remove(node)
+        row[node] = at
+        room -= widths[node] + _GAP
+        for effect in effects[node]:
+            left[effect] -= 1
+            if left[effect] == 0:
+                ready.append(effect)
+    return row
 
 
 def crossings(upper: list[int], lower: list[int], below: dict[int, list[int]]) -> int:
@@ -96,8 +137,9 @@ def _ordered(
     return best
 
 
-def _apart(wanted: list[float], distances: list[float]) -> np.ndarray:
-    """Places nearest to the wanted ones, by squares, in this order and at least so far apart."""
+def _apart(wanted: list[float], distances: list[float], least: float, most: float) -> np.ndarray:
+    """Places nearest to the wanted ones, by squares, in this order, at least so far apart, and from
+    ``least`` to ``most`` if there is room for that."""
     offsets = np.concatenate([[0.0], np.cumsum(distances)])
     blocks: list[list[float]] = []  # sum, count
     for value in np.asarray(wanted) - offsets:
@@ -106,49 +148,81 @@ def _apart(wanted: list[float], distances: list[float]) -> np.ndarray:
             total, count = blocks.pop()
             blocks[-1][0] += total
             blocks[-1][1] += count
-    return np.concatenate([np.full(int(count), total / count) for total, count in blocks]) + offsets
+    places = np.concatenate([np.full(int(count), total / count) for total, count in blocks])
+    return np.clip(places, least, max(most - offsets[-1], least)) + offsets
 
 
-def place_nodes(
-    edges: list[Pair], widths: list[float]
-) -> tuple[np.ndarray, list[list[tuple[float, float]]]]:
-    """Middles [M, 2] of nodes, in points, y from 0 down, and for every edge the points that it
-    passes in between."""
-    count = len(widths)
-    layer = layers_of(count, edges, causal_order(count, edges))
-    rows: list[list[int]] = [[] for _ in range(max(layer, default=0) + 1)]
-    for node in range(count):
-        rows[layer[node]].append(node)
+def _with_bends(
+    edges: list[Pair], row: list[int], widths: list[float]
+) -> tuple[list[list[int]], list[float], dict[int, list[int]], dict[int, list[int]], list]:
+    """Nodes and the places where edges pass, by rows; the widths of both, which of them edges join
+    upwards and downwards, and where each edge passes."""
+    rows: list[list[int]] = [[] for _ in range(max(row, default=0) + 1)]
+    for node, own in enumerate(row):
+        rows[own].append(node)
     width = list(widths)
     above, below = defaultdict(list), defaultdict(list)
     bends = []
     for cause, effect in edges:
-        high, low = sorted((cause, effect), key=lambda node: layer[node])
+        high, low = sorted((cause, effect), key=lambda node: row[node])
         chain = []
-        for at in range(layer[high] + 1, layer[low]):
+        for at in range(row[high] + 1, row[low]):
             chain.append(len(width))
             rows[at].append(len(width))
             width.append(_BEND)
         path = [high, *chain, low]
-        if layer[high] < layer[low]:
+        if row[high] < row[low]:
             for upper, lower in itertools.pairwise(path):
                 below[upper].append(lower)
                 above[lower].append(upper)
         bends.append(chain if high == cause else chain[::-1])
-    rows = _ordered(rows, above, below)
-    x = np.zeros(len(width))
-    distances = [
-        [(width[a] + width[b]) / 2 + _GAP for a, b in itertools.pairwise(row)] for row in rows
+    return rows, width, above, below, bends
+
+
+def _distances(row: list[int], width: list[float], nodes: int) -> list[float]:
+    """From each middle of a row to the next one."""
+    gaps = {0: _BEND_GAP, 1: 1.5 * _BEND_GAP, 2: _GAP}  # by the number of nodes beside a gap
+    return [
+        (width[a] + width[b]) / 2 + gaps[(a < nodes) + (b < nodes)]
+        for a, b in itertools.pairwise(row)
     ]
-    for row, apart in zip(rows, distances):
-        x[row] = _apart([0.0] * len(row), apart)
+
+
+def place_nodes(
+    edges: list[Pair], widths: list[float], widest: float = np.inf
+) -> tuple[np.ndarray, list[list[tuple[float, float]]]]:
+    """Middles [M, 2] of nodes, in points, y from 0 down, and for every edge the points that it
+    passes in between. A layer that is wider than ``widest`` is parted into rows; many edges that
+    pass a row may still need more room."""
+    count = len(widths)
+    order = causal_order(count, edges)
+
+    def laid_out(row: list[int]) -> tuple:
+        rows, width, above, below, bends = _with_bends(edges, row, widths)
+        rows = _ordered(rows, above, below)
+        distances = [_distances(each, width, count) for each in rows]
+        room = max(
+            sum(apart) + (width[each[0]] + width[each[-1]]) / 2 if each else 0.0
+            for each, apart in zip(rows, distances)
+        )
+        return room, rows, width, above, below, bends, distances
+
+    found = laid_out(layers_of(count, edges, order))
+    shares = iter(_SHARES)
+    while found[0] > widest and (share := next(shares, None)) is not None:
+        other = laid_out(rows_of(edges, order, widths, share * widest))
+        found = min(found, other, key=lambda each: each[0])
+    room, rows, width, above, below, bends, distances = found
+    half = max(room, widest) / 2
+    x = np.zeros(len(width))
+    for each, apart in zip(rows, distances):
+        x[each] = _apart([0.0] * len(each), apart, -np.inf, np.inf)
     for sweep in range(_SWEEPS):
         for at in range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1):
             near = [above[n] + below[n] for n in rows[at]]
-            x[rows[at]] = _apart(
-                [float(np.mean(x[n])) if n else x[own] for own, n in zip(rows[at], near)],
-                distances[at],
-            )
+            wanted = [float(np.mean(x[n]) if n else x[own]) for own, n in zip(rows[at], near)]
+            ends = (width[rows[at][0]] / 2 - half, half - width[rows[at][-1]] / 2)
+            x[rows[at]] = _apart(wanted, distances[at], *ends)
     y = np.zeros(len(width))
     for at, row in enumerate(rows):
         y[row] = -_LAYER * at

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,17 +17,18 @@ from .graph_page import EdgeFacts, page_text
 
 __all__ = ["GraphPicture", "draw_graph"]
 
-_HEIGHT = 22.0  # of a node, in pixels
-_LONGEST = 24  # letters of a name
+_LONGEST, _LONGEST_LISTED = 24, 18  # letters of a name
 _MOST_EDGES = 180
 _MARGIN = 12.0
-_LEGEND = 46.0
+_LEGEND, _LINE = 46.0, 18.0  # height of one line of it with the notes, and of another line
+_PHONE = 340.0  # width of a picture for a phone, in pixels
 #: Colours from frequency 0 to 1 (on white at least 2.5 : 1), and of edges without a frequency.
 _RARE, _SURE, _PLAIN = (0x7F, 0xA6, 0xC9), (0x08, 0x30, 0x6B), "#1f4e79"
+_INK, _CARD = "#1a1a1a", "#fff"
 _STYLE = (
-    "text { font-family: system-ui, sans-serif; font-size: 12px; fill: #1a1a1a; } "
+    "text { font-family: system-ui, sans-serif; font-size: 12px; } "
     ".small { font-size: 11px; fill: #555; } "
-    ".edge:hover { stroke: #d95f02; } .chosen { stroke-width: 2.5; }"
+    ".edge:hover { stroke: #d95f02; }"
 )
 
 
@@ -47,9 +47,10 @@ class GraphPicture:
         edges: list[tuple[int, int]],
         hidden: int,
         facts: Sequence[EdgeFacts] = (),
+        narrow: str = "",
     ):
         self.svg, self.columns, self.edges, self.hidden = svg, columns, edges, hidden
-        self.facts = list(facts)
+        self.facts, self._narrow = list(facts), narrow
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -66,6 +67,8 @@ class GraphPicture:
 
         The page is one file and loads nothing. It shows the numbers of an edge or a column under
         the pointer or at a touch, lists the edges, and hides edges of a small weight or frequency.
+        A narrow screen shows columns below each other, each below its causes, with edges as arcs,
+        if it has no room for the picture.
         """
         page = str(os.fspath(path)).lower().endswith(".html")
         if not page and not str(os.fspath(path)).lower().endswith(".svg"):
@@ -74,7 +77,7 @@ class GraphPicture:
             file.write(self._page() if page else self.svg)
 
     def _page(self) -> str:
-        return page_text(self.svg, self.facts, "Causal graph")
+        return page_text(self.svg, self._narrow, self.facts, "Causal graph")
 
 
 @checked
@@ -90,7 +93,7 @@ def draw_graph(
     high: Numbers | None = None,
     reversible: Sequence[tuple[int, int]] = (),
 ) -> GraphPicture:
-    """Draws a causal graph in layers, from causes at the top down to effects.
+    """Draws a causal graph in rows, from causes at the top down to effects.
 
     An edge is wider the larger its |weight| is, and dashed if the weight is negative. With
     frequencies it is darker the surer it is. The title of an edge, which a browser shows under the
@@ -121,15 +124,18 @@ def draw_graph(
     centre = [_column(whole.names, column) for column in columns]
     pairs = [(i, j) for i, j in whole.adjacency.nonzero().tolist()]
     strength = {(i, j): _strength(whole, i, j) for i, j in pairs}
-    nodes = _neighbourhood(pairs, strength, centre, most)
-    shown = [pair for pair in pairs if pair[0] in nodes and pair[1] in nodes]
-    shown = sorted(shown, key=lambda pair: strength[pair], reverse=True)[:_MOST_EDGES]
+    from .._graph_svg import neighbourhood  # needs numpy
+
+    strongest = sorted(pairs, key=lambda pair: strength[pair], reverse=True)
+    nodes = neighbourhood(strongest, centre, most)
+    shown = [pair for pair in strongest if pair[0] in nodes and pair[1] in nodes][:_MOST_EDGES]
     drawn = sorted({*centre, *(node for pair in shown for node in pair)})
     joined = {node for pair in pairs for node in pair}
     lone = len(whole.names) - len(joined | set(drawn))
-    svg = _svg(whole, drawn, shown, set(centre), {(i, j) for i, j in reversible}, pairs, lone)
+    loose = {(i, j) for i, j in reversible} & set(shown)
+    svg, narrow = _pictures(whole, drawn, shown, set(centre), loose, len(pairs), lone)
     facts = [_facts(whole, i, j) for i, j in shown]
-    return GraphPicture(svg, drawn, shown, len(pairs) - len(shown), facts)
+    return GraphPicture(svg, drawn, shown, len(pairs) - len(shown), facts, narrow)
 
 
 def _facts(graph: KnownGraph, i: int, j: int) -> EdgeFacts:
@@ -162,34 +168,13 @@ def _strength(graph: KnownGraph, i: int, j: int) -> tuple[float, float, float]:
     )
 
 
-def _neighbourhood(
-    pairs: list[tuple[int, int]],
-    strength: dict[tuple[int, int], tuple[float, float, float]],
-    centre: list[int],
-    most: int,
-) -> set[int]:
-    """The columns to draw: all that have edges, if there are few, or the strongest part."""
-    nodes = set(centre)
-    everything = {node for pair in pairs for node in pair} | nodes
-    if not centre and len(everything) <= most:
-        return everything
-    waiting = sorted(pairs, key=lambda pair: strength[pair], reverse=True)
-    if not centre:
-        for pair in waiting:
-            if len(nodes | set(pair)) <= most:
-                nodes |= set(pair)
-        return nodes
-    while len(nodes) < most:
-        near = next((pair for pair in waiting if (pair[0] in nodes) != (pair[1] in nodes)), None)
-        if near is None:
-            break
-        nodes |= set(near)
-    return nodes
-
-
-def _short(name: str) -> str:
+def _short(name: str, longest: int) -> str:
     text = printable(name) or '""'
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 9]}…{text[-8:]}"
+    return (
+        text
+        if len(text) <= longest
+        else f"{text[: longest - longest // 3 - 1]}…{text[-(longest // 3) :]}"
+    )
 
 
 def _number(value: float) -> str:
@@ -216,87 +201,78 @@ def _title(graph: KnownGraph, i: int, j: int, loose: bool) -> str:
     return text + ("; the direction cannot be told" if loose else "")
 
 
-def _svg(
+def _pictures(
     graph: KnownGraph,
     drawn: list[int],
     edges: list[tuple[int, int]],
     centre: set[int],
-    reversible: set[tuple[int, int]],
-    pairs: list[tuple[int, int]],
+    loose: set[tuple[int, int]],
+    count: int,
     lone: int,
-) -> str:
-    import numpy
+) -> tuple[str, str]:
+    """The picture in rows, and one for narrow screens; empty if the first one is narrow enough."""
+    from .._graph_svg import Node, Paints, Stroke, in_rows, listed
 
-    from .._layered import bezier_pieces, edge_curves, letters, place_nodes
-
-    labels = [_short(graph.names[node]) for node in drawn]
-    widths = [max(34.0, 14 + 7.0 * letters(label)) for label in labels]
-    place = {node: at for at, node in enumerate(drawn)}
-    own = [(place[i], place[j]) for i, j in edges]
-    places, bends = place_nodes(own, widths) if drawn else (numpy.zeros((0, 2)), [])
-    curves = edge_curves(own, places, bends, widths, _HEIGHT)
-    halves = numpy.array(widths)[:, None] / 2
-    across = [*(places[:, :1] - halves), *(places[:, :1] + halves), *(c[:, 0] for c in curves)]
-    across = numpy.concatenate([numpy.zeros(1), *(numpy.ravel(each) for each in across)])
-    depth = numpy.concatenate([numpy.zeros(1), places[:, 1], *(c[:, 1] for c in curves)])
-    left, width = across.min() - _MARGIN, across.max() - across.min() + 2 * _MARGIN
-    height = -depth.min() + _HEIGHT + 2 * _MARGIN + _LEGEND
     known = "frequencies" in graph.figures
     largest = max((abs(graph.adjacency[i, j].item()) for i, j in edges), default=0.0)
-    loose_edges = bool(reversible & set(edges))
-    legend, needed = _legend(height - _LEGEND + 12, known, largest, loose_edges)
-    width = max(width, needed)
-
-    def at(point: Any) -> str:
-        return f"{point[0] - left:.1f} {_MARGIN + _HEIGHT / 2 - point[1]:.1f}"
-
-    alt = f"Causal graph of {len(drawn)} columns with {len(edges)} edges, causes above effects"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{alt}">',
-        f"<title>{alt}</title><style>{_STYLE}</style>",
-        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>',
-    ]
-    for (i, j), points in zip(edges, curves):
+    place = {node: at for at, node in enumerate(drawn)}
+    strokes = []
+    for i, j in edges:
         weight = graph.adjacency[i, j].item()
         frequency = graph.figures["frequencies"][i, j].item() if known else None
-        colour, loose = _colour(frequency), (i, j) in reversible
-        stroke = 1.0 + 4.0 * abs(weight) / largest
-        tip, short = _head(points, stroke)
-        points = points if loose else short
-        pieces = "".join(f" C {at(a)} {at(b)} {at(end)}" for a, b, end in bezier_pieces(points))
-        dashes = ' stroke-dasharray="6 4"' if weight < 0 else ""
-        parts.append(
-            f"<g{_data(i, j, weight, frequency)}>"
-            f"<title>{escape(_title(graph, i, j, loose))}</title>"
-            f'<path class="edge" '
-            f'd="M {at(points[0])}{pieces}" fill="none" stroke="{colour}" '
-            f'stroke-width="{stroke:.2f}"{dashes}/>'
-            + (
-                ""
-                if loose
-                else f'<path d="M {" L ".join(at(corner) for corner in tip)} Z" fill="{colour}"/>'
+        strokes.append(
+            Stroke(
+                place[i],
+                place[j],
+                _colour(frequency),
+                1.0 + 4.0 * abs(weight) / largest,
+                _title(graph, i, j, (i, j) in loose),
+                dashes="6 4" if weight < 0 else "",
+                head=(i, j) not in loose,
+                attributes=_data(i, j, weight, frequency),
             )
-            + "</g>"
         )
-    for node, label, (x, y), wide in zip(drawn, labels, places, widths):
-        corner = at((x - wide / 2, y + _HEIGHT / 2)).split()
-        parts.append(
-            f'<g data-column="{node}"><title>{escape(printable(graph.names[node]))}</title>'
-            f'<rect class="{"chosen" if node in centre else "node"}" x="{corner[0]}" '
-            f'y="{corner[1]}" width="{wide:.1f}" height="{_HEIGHT:.0f}" rx="6" fill="#fff" '
-            f'stroke="#1a1a1a"/><text x="{x - left:.1f}" y="{_MARGIN + _HEIGHT / 2 - y + 4:.1f}" '
-            f'text-anchor="middle">{escape(label)}</text></g>'
-        )
-    parts += legend
+
+    def nodes(longest: int) -> list[Node]:
+        named = [(node, graph.names[node]) for node in drawn]
+        return [
+            Node(_short(name, longest), printable(name), f' data-column="{at}"', at in centre)
+            for at, name in named
+        ]
+
     notes = [] if edges else ["no edges"]
-    if len(edges) < len(pairs):
-        notes.append(f"{len(edges)} of {len(pairs)} edges shown")
+    if len(edges) < count:
+        notes.append(f"{len(edges)} of {count} edges shown")
     if lone:
         notes.append(f"{lone} column{'s have' if lone > 1 else ' has'} no edges")
+    paints, keys = Paints(_INK, _CARD), _keys(known, largest, bool(loose))
+    what = f"Causal graph of {len(drawn)} columns with {len(edges)} edges, causes above effects"
+    wide = in_rows(nodes(_LONGEST), strokes, paints)
+    width = max(wide.width, min(_room(keys), _PHONE))
+    svg = _svg(wide.parts, width, wide.height, keys, notes, what)
+    if width <= _PHONE:
+        return svg, ""
+    small = listed(nodes(_LONGEST_LISTED), strokes, paints, _PHONE)
+    return svg, _svg(small.parts, _PHONE, small.height + _MARGIN, keys, notes, what)
+
+
+def _svg(
+    drawing: list[str], width: float, height: float, keys: list[_Key], notes: list[str], what: str
+) -> str:
+    """A picture with what its strokes mean, and notes, below."""
+    legend, lines = _legend(keys, width, height + 12)
+    whole = height + _LEGEND + _LINE * (lines - 1)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {whole:.0f}" '
+        f'width="{width:.0f}" height="{whole:.0f}" role="img" aria-label="{what}">',
+        f"<title>{what}</title><style>{_STYLE}</style>",
+        f'<rect width="{width:.0f}" height="{whole:.0f}" fill="{_CARD}"/>',
+        *drawing,
+        *legend,
+    ]
     if notes:
         parts.append(
-            f'<text class="small" x="{_MARGIN}" y="{height - 8:.0f}">{"; ".join(notes)}</text>'
+            f'<text class="small" x="{_MARGIN}" y="{whole - 8:.0f}">{"; ".join(notes)}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -307,40 +283,40 @@ def _data(i: int, j: int, weight: float, frequency: float | None) -> str:
     return text if frequency is None else f'{text} data-frequency="{frequency:.6g}"'
 
 
-def _head(points: Any, stroke: float) -> tuple[list[Any], Any]:
-    """The corners of an arrow head at the end of an edge, and the edge without it."""
-    import numpy
+class _Key(NamedTuple):
+    """What a stroke means."""
 
-    size = 5.0 + 1.6 * stroke
-    end = points[-1].copy()
-    level = points[0][1] == points[-1][1]
-    towards = -1.0 if not level and points[-2][1] > end[1] else 1.0  # down, or up from below
-    base = end - numpy.array([0.0, towards * size])
-    side = numpy.array([size / 2.4, 0.0])
-    points = points.copy()
-    if not level:
-        points[-1] = base
-    return [end, base + side, base - side], points
+    stroke: float
+    colour: str
+    text: str
+    dashes: str = ""
+
+    def room(self) -> float:
+        return 44 + 6.4 * len(self.text)
 
 
-def _legend(y: float, known: bool, largest: float, loose: bool) -> tuple[list[str], float]:
-    """What width, colour and dashes mean, and the room that it takes."""
-    x, parts = _MARGIN, []
-
-    def key(stroke: float, colour: str, text: str, dashes: str = "") -> None:
-        nonlocal x
-        parts.append(
-            f'<line x1="{x:.0f}" y1="{y:.0f}" x2="{x + 24:.0f}" y2="{y:.0f}" stroke="{colour}" '
-            f'stroke-width="{stroke}"{dashes}/><text class="small" x="{x + 29:.0f}" '
-            f'y="{y + 4:.0f}">{text}</text>'
-        )
-        x += 44 + 6.4 * len(text)
-
-    key(5, _PLAIN, f"|weight| {_number(largest)}")
-    key(2, _PLAIN, "below 0", ' stroke-dasharray="6 4"')
+def _keys(known: bool, largest: float, loose: bool) -> list[_Key]:
+    keys = [_Key(5, _PLAIN, f"|weight| {_number(largest)}"), _Key(2, _PLAIN, "below 0", "6 4")]
     if known:
-        key(3, _colour(0.0), "rare")
-        key(3, _colour(1.0), "sure")
-    if loose:
-        key(2, _PLAIN, "no head: either way")
-    return parts, x
+        keys += [_Key(3, _colour(0.0), "rare"), _Key(3, _colour(1.0), "sure")]
+    return keys + [_Key(2, _PLAIN, "no head: either way")] * loose
+
+
+def _room(keys: list[_Key]) -> float:
+    return _MARGIN + sum(key.room() for key in keys)
+
+
+def _legend(keys: list[_Key], width: float, y: float) -> tuple[list[str], int]:
+    """What width, colour and dashes mean, from the height y on, and the number of lines."""
+    x, lines, parts = _MARGIN, 1, []
+    for key in keys:
+        if x + key.room() > width and x > _MARGIN:
+            x, y, lines = _MARGIN, y + _LINE, lines + 1
+        marks = f' stroke-dasharray="{key.dashes}"' if key.dashes else ""
+        parts.append(
+            f'<line x1="{x:.0f}" y1="{y:.0f}" x2="{x + 24:.0f}" y2="{y:.0f}" stroke="{key.colour}" '
+            f'stroke-width="{key.stroke}"{marks}/><text class="small" x="{x + 29:.0f}" '
+            f'y="{y + 4:.0f}">{key.text}</text>'
+        )
+        x += key.room()
+    return parts, lines

@@ -30,7 +30,9 @@ _STYLE = (
     "label { display: block; margin: .5rem 0; } "
     "input { width: 16rem; max-width: 60vw; height: 2rem; vertical-align: middle; } "
     ".scroll { overflow: auto; border: 1px solid #ccc; max-height: 80vh; } "
-    ".scroll svg { display: block; } "
+    ".scroll svg { display: block; } .narrow { display: none; } "
+    "@media (max-width: 600px) { .wide { display: none; } "
+    ".narrow { display: block; overflow-x: auto; } } "
     "#said { min-height: 3em; margin: .5rem 0; overflow-wrap: anywhere; } "
     "table { border-collapse: collapse; } "
     "th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #ddd; } "
@@ -39,9 +41,10 @@ _STYLE = (
     ".far { opacity: .15; } [hidden], .gone { display: none; }"
 )
 
-# Edges below a limit disappear from the picture and from the table. Under the pointer, at a touch
-# and with the keyboard, an edge or a column says its numbers; a column that was chosen leaves its
-# own edges alone.
+# A page may have a picture for wide and another for narrow screens. Both have the edges in the
+# order of the table. Edges below a limit disappear from the pictures and from the table. Under the
+# pointer, at a touch and with the keyboard, an edge or a column says its numbers; a column that was
+# chosen leaves its own edges alone.
 _SCRIPT = """
 const all = (what) => [...document.querySelectorAll(what)];
 const find = (id) => document.getElementById(id);
@@ -60,14 +63,13 @@ function update() {
     const far = chosen !== null && own.cause !== chosen && own.effect !== chosen;
     edge.classList.toggle('gone', weak);
     edge.classList.toggle('far', far);
-    rows[k].hidden = weak || far;
-    shown += !weak;
+    if (k < rows.length) { rows[k].hidden = weak || far; shown += !weak; }
     if (!weak && !far) { near.add(own.cause); near.add(own.effect); }
   });
   columns.forEach((each) =>
     each.classList.toggle('far', chosen !== null && !near.has(each.dataset.column)));
   limits.forEach((field) => { find(field.id + '-said').textContent = field.value; });
-  find('count').textContent = shown + ' of ' + edges.length + ' edges';
+  find('count').textContent = shown + ' of ' + rows.length + ' edges';
 }
 function choose(column) { chosen = chosen === column ? null : column; update(); }
 limits.forEach((field) => field.addEventListener('input', update));
@@ -80,21 +82,24 @@ limits.forEach((field) => field.addEventListener('input', update));
   each.addEventListener('click', (event) => { event.stopPropagation(); act(); });
   each.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
 });
-document.querySelector('svg').addEventListener('click', () => {
+all('svg').forEach((picture) => picture.addEventListener('click', () => {
   chosen = null; said.textContent = first; update();
-});
+}));
 find('controls').hidden = false;
 update();
 """
 
 
-def page_text(svg: str, edges: Sequence[EdgeFacts], title: str) -> str:
-    """One HTML page with the picture of these edges, in its order. It loads nothing, and without
-    scripts it shows all edges."""
+def page_text(svg: str, narrow: str, edges: Sequence[EdgeFacts], title: str) -> str:
+    """One HTML page with the picture of these edges, in its order, and another picture for narrow
+    screens, unless that is empty. It loads nothing, and without scripts it shows all edges."""
     largest = max((abs(edge.weight) for edge in edges), default=0.0)
     fields = _field("weight", "Smallest |weight|", largest)
     if any(edge.frequency is not None for edge in edges):
         fields += _field("frequency", "Smallest share of the samples", 1.0)
+    picture = f'<div class="scroll">{svg}</div>'
+    if narrow:
+        picture = f'<div class="scroll wide">{svg}</div><div class="narrow">{narrow}</div>'
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -103,7 +108,7 @@ def page_text(svg: str, edges: Sequence[EdgeFacts], title: str) -> str:
         f'<form id="controls" hidden>{fields}<output id="count"></output></form>'
         '<p id="said" aria-live="polite">Point at an edge or a column, or touch it, to read its '
         "numbers. A touch of a column shows its edges alone; a touch beside the graph shows "
-        f'all.</p><div class="scroll">{svg}</div>'
+        f"all.</p>{picture}"
         f'<h2>Edges</h2><div class="scroll">{_table(edges)}</div></main>'
         f"<script>{_SCRIPT}</script></body></html>\n"
     )

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
 
 from .._build_info import TORCH_VERSION, VERSION
+from .._printable import printable
 from .._whole_file import whole_file
 from .analyses import (
     analysis_sections,
@@ -52,7 +53,7 @@ from .language import (
     scaling_sections,
 )
 from .layers import monitor_sections
-from .learned import read_ball, read_learned
+from .learned import LearnedGraph, read_ball, read_learned
 from .match import match_runs, match_sections, match_tiles
 from .run import Folder, Row, Run, number, read_run
 from .trained_graphs import trained_graph_sections
@@ -111,19 +112,23 @@ SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
 }
 
 
-def write_report(directory: str | os.PathLike) -> Path:
+def write_report(directory: str | os.PathLike, *, columns: Sequence[str] = ()) -> Path:
     """Writes ``report.html`` into a run directory, replacing an earlier one, and returns its path.
+
+    Args:
+        columns: names of columns of a learned graph. Its picture then shows the strongest part
+            around them.
 
     Raises:
         NotADirectoryError: there is no such directory.
-        ValueError: nothing in it can be reported.
+        ValueError: nothing in it can be reported, or no learned graph has such a column.
         OSError: the page cannot be written.
     """
     root = Path(directory)
     if not root.is_dir():
         raise NotADirectoryError(f"report: {root} is not a directory")
     run = read_run(root)
-    sections = sections_of(run)
+    sections = sections_of(run, columns)
     if not sections:
         raise ValueError(
             f"report: {root} holds nothing to report (no metrics, samples or measurements)"
@@ -135,23 +140,39 @@ def write_report(directory: str | os.PathLike) -> Path:
     return target
 
 
-def sections_of(run: Run) -> list[str]:
-    """All that a run directory tells, but for the machine."""
+def sections_of(run: Run, columns: Sequence[str] = ()) -> list[str]:
+    """All that a run directory tells, but for the machine. Pictures of learned graphs show the part
+    around ``columns`` if there are some."""
     sections = []
     for make in dict.fromkeys(SECTIONS.values()):
         folders = run.having_kinds({kind for kind, own in SECTIONS.items() if own is make})
         if folders:
             sections += make(folders)
-    for folder in run.having_kinds({"fit"}):
-        has_truth = folder.rows[-1].get("sortability_of") == "truth"
-        if graph := read_learned(folder.path, has_truth):
-            sections.append(learned_section(graph))
+    graphs = _learned(run)
+    for name in columns:
+        if not any(name in graph.names for graph in graphs):
+            raise ValueError(
+                f"[write_report] columns: expected names of columns of a learned graph, got "
+                f"{printable(name)[:60]!r}"
+            )
+    sections += [learned_section(graph, columns) for graph in graphs]
     sections += [ball_section(ball) for each in run.folders if (ball := read_ball(each.path))]
     if run.samples:
         sections.append(samples_section(run.samples))
     if run.bench or run.compare:
         sections.append(_speed(run))
     return [each for each in sections if each]
+
+
+def _learned(run: Run) -> list[LearnedGraph]:
+    """The learned graphs of a run directory."""
+    found = []
+    for folder in run.folders:
+        fits = [row for row in folder.rows if row["kind"] == "fit"]
+        if fits:
+            has_truth = fits[-1].get("sortability_of") == "truth"
+            found.append(read_learned(folder.path, has_truth, folder.rows))
+    return [graph for graph in found if graph is not None]
 
 
 def samples_section(samples: list[Row]) -> str:

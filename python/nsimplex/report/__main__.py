@@ -13,8 +13,15 @@ from . import write_report
 def main() -> int:
     parser = argparse.ArgumentParser(prog="nsimplex report", description="Write DIR/report.html")
     parser.add_argument("directory", metavar="DIR")
-    directory = parser.parse_args().directory
-    return exit_code(lambda: print(write_report(directory)))
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="show the strongest part of a learned graph around this column; may be repeated",
+    )
+    options = parser.parse_args()
+    return exit_code(lambda: print(write_report(options.directory, columns=options.column)))
 
 
 if __name__ == "__main__":

@@ -4,30 +4,15 @@ squares."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
-from matplotlib.path import Path as Curve
 
-from .._layered import bezier_pieces, causal_order, edge_curves, letters, place_nodes
-from .elements import (
-    CARD,
-    INK,
-    MUTED,
-    SERIES,
-    STYLE,
-    heat_map,
-    section,
-    sentence,
-    short,
-    svg,
-    table,
-)
+from .._graph_svg import Drawing, Node, Paints, Stroke, in_rows, listed, neighbourhood
+from .._layered import causal_order
+from .elements import heat_map, readable, section, sentence, short, table
 from .learned import (
     EXTRA,
     LEARNED,
@@ -38,11 +23,9 @@ from .learned import (
     LearnedGraph,
 )
 
-_MOST_SIGNS = 40  # edges that are marked + or −
-
-_HEIGHT = 20.0  # of a node, in points
 _PALE = 0.25  # opacity of an edge that no sample has
-
+_PHONE = 330.0  # pixels that a phone has for a picture
+_PAINTS = Paints(ink="var(--ink)", card="var(--card)")
 
 #: Colour (by its number in the style sheet; 0: muted) and dashes of each kind of edge.
 _LOOKS = {
@@ -68,113 +51,84 @@ def _look(edge: Edge) -> str:
     return ("negative" if edge.weight < 0 else "positive") if edge.kind == LEARNED else edge.kind
 
 
+def _paint(look: str) -> str:
+    color = _LOOKS[look][0]
+    return f"var(--series-{color})" if color else "var(--muted)"
+
+
+def _dashes(look: str) -> str:
+    return " ".join(map(str, _LOOKS[look][1] or ()))
+
+
 def legend(edges: list[Edge]) -> str:
     """What the kinds of edges look like and how many there are."""
     counts = Counter(map(_look, edges))
     items = []
-    for look, (color, dashes) in _LOOKS.items():
+    for look in _LOOKS:
         if counts[look]:
-            dashed = f' stroke-dasharray="{" ".join(map(str, dashes))}"' if dashes else ""
-            stroke = f"var(--series-{color})" if color else "var(--muted)"
-            looks = f'stroke-width="2.4"{dashed} style="stroke: {stroke}"'
+            dashed = f' stroke-dasharray="{_dashes(look)}"' if _dashes(look) else ""
+            looks = f'stroke-width="2.4"{dashed} style="stroke: {_paint(look)}"'
             line = f'<line x1="1" y1="5" x2="33" y2="5" {looks}></line>'
             key = f'<svg class="key" viewBox="0 0 34 10" aria-hidden="true">{line}</svg>'
             items.append(f"<li>{key}{_WORDS[look]} ({counts[look]:,})</li>")
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
-def _curve(points: np.ndarray) -> Curve:
-    vertices, codes = [points[0]], [Curve.MOVETO]
-    for piece in bezier_pieces(points):
-        vertices += piece
-        codes += [Curve.CURVE4] * 3
-    return Curve(vertices, codes)
+def _said(names: list[str], edge: Edge) -> str:
+    """An edge in words, which a browser shows under the pointer."""
+    cause, effect = (short(names[node], 60) for node in (edge.cause, edge.effect))
+    text = f"{cause} → {effect}: weight {_figure(edge.weight)}"
+    if edge.score == edge.score:
+        text += f", score {_figure(edge.score)}"
+    if edge.sure is not None:
+        text += f", in {edge.sure.frequency:.0%} of the samples"
+    if edge.kind != LEARNED:
+        text += f", {edge.kind}"
+    return text + ("; the table cannot tell its direction" if edge.open else "")
 
 
-def dag_figure(name: str, names: list[str], edges: list[Edge]) -> str:
-    """The nodes with these names and the edges between them; as wide as the widest layer needs."""
-    shown = [short(each) for each in names]
-    widths = [max(30.0, 12 + 5.9 * letters(each)) for each in shown]
-    pairs = [(e.cause, e.effect) for e in edges]
-    places, bends = place_nodes(pairs, widths)
-    curves = edge_curves(pairs, places, bends, widths, _HEIGHT)
-    halves = np.array(widths)[:, None] / 2
-    corners = np.concatenate(
-        [places[:, :1] - halves, places[:, :1] + halves, *(c[:, :1] for c in curves)]
+def _stroke(names: list[str], edge: Edge, largest: float) -> Stroke:
+    look = _look(edge)
+    return Stroke(
+        edge.cause,
+        edge.effect,
+        _paint(look),
+        1.3 if edge.kind == MISSING else 0.9 + 2.5 * abs(edge.weight) / largest,
+        _said(names, edge),
+        dashes=_dashes(look),
+        opacity=1.0 if edge.sure is None else _PALE + (1 - _PALE) * edge.sure.frequency,
+        head=not edge.open,
+        sign="−" if edge.weight < 0 else "+",
     )
-    left, right = float(corners.min()) - 8, float(corners.max()) + 8
-    bottom, top = min(float(c[:, 1].min()) for c in curves) - 28, 18.0
+
+
+def _svg(drawing: Drawing, alt: str) -> str:
+    return (
+        f'<svg role="img" aria-label="{escape(alt)}" viewBox="0 0 {drawing.width:.0f} '
+        f'{drawing.height:.0f}" style="font-size: 12px">{"".join(drawing.parts)}</svg>'
+    )
+
+
+def dag_figure(names: list[str], edges: list[Edge], chosen: set[int]) -> str:
+    """The nodes with these names and the edges between them: in rows, and on narrow screens that
+    have no room for rows one below the other."""
+    nodes = [Node(short(name), short(name, 60), "", at in chosen) for at, name in enumerate(names)]
     largest = max((abs(e.weight) for e in edges if e.kind != MISSING), default=1.0)
-    signs = len(edges) <= _MOST_SIGNS
-    style: dict[Any, Any] = STYLE | {"lines.scale_dashes": False}
-    with matplotlib.rc_context(style):
-        drawing = Figure(figsize=((right - left) / 72, (top - bottom) / 72))
-        axes = drawing.add_axes((0, 0, 1, 1))
-        axes.set_axis_off()
-        axes.set_xlim(left, right)
-        axes.set_ylim(bottom, top)
-        for edge, points in zip(edges, curves):
-            color, dashes = _LOOKS[_look(edge)]
-            width = 1.3 if edge.kind == MISSING else 0.9 + 2.5 * abs(edge.weight) / largest
-            paint = SERIES[color - 1] if color else MUTED
-            alpha = 1.0 if edge.sure is None else _PALE + (1 - _PALE) * edge.sure.frequency
-            axes.add_patch(
-                FancyArrowPatch(
-                    path=_curve(points),
-                    arrowstyle="-|>",
-                    mutation_scale=8 + 1.5 * width,
-                    linewidth=width,
-                    color=paint,
-                    alpha=alpha,
-                    linestyle=(0, dashes) if dashes else "-",
-                    joinstyle="miter",
-                    capstyle="butt",
-                    fill=True,
-                    zorder=1,
-                )
-            )
-            if signs:
-                at = (len(points) - 1) // 2
-                middle = (
-                    points[1]
-                    if points[0][1] == points[-1][1]
-                    else (points[at] + points[at + 1]) / 2
-                )
-                box = {"boxstyle": "circle,pad=0.1", "facecolor": CARD, "edgecolor": "none"}
-                sign = "−" if edge.weight < 0 else "+"
-                axes.text(
-                    middle[0],
-                    middle[1],
-                    sign,
-                    ha="center",
-                    va="center",
-                    fontsize=9,
-                    color=paint,
-                    bbox=box,
-                    zorder=2,
-                )
-        for (x, y), width, text in zip(places, widths, shown):
-            axes.add_patch(
-                FancyBboxPatch(
-                    (x - width / 2, y - _HEIGHT / 2),
-                    width,
-                    _HEIGHT,
-                    boxstyle="round,pad=0,rounding_size=6",
-                    facecolor=CARD,
-                    edgecolor=INK,
-                    linewidth=1,
-                    zorder=3,
-                )
-            )
-            axes.text(x, y, text, ha="center", va="center", fontsize=9.5, color=INK, zorder=4)
-        alt = (
-            f"{len(names)} nodes in layers from causes down to effects, with {len(edges)} edges as "
-            "arrows"
-        )
-        picture = svg(drawing, f"dag-{name}", alt, "")
-    see = sentence("See which columns are first causes: arrows lead down from causes to effects.")
-    # A small graph is not blown up.
-    return f'{see}<div style="max-width: {1.5 * (right - left):.0f}px">{picture}</div>'
+    strokes = [_stroke(names, edge, largest) for edge in edges]
+    wide = in_rows(nodes, strokes, _PAINTS)
+    what = f"{len(names)} nodes with {len(edges)} edges"
+    picture = _svg(wide, f"{what}, in rows from causes down to effects")
+    see = sentence("See which columns are first causes: edges lead down from causes to effects.")
+    if small := readable(picture) if _least_width(wide) <= _PHONE else "":
+        # A small graph is not blown up.
+        return f'{see}<div style="max-width: {1.3 * wide.width:.0f}px">{small}</div>'
+    narrow = _svg(listed(nodes, strokes, _PAINTS, _PHONE), f"{what}, causes above effects")
+    return see + readable(picture, "wide") + readable(narrow, "narrow")
+
+
+def _least_width(drawing: Drawing) -> float:
+    """Pixels in which its letters of 12 pixels have 11."""
+    return drawing.width * 11 / 12
 
 
 _MOST_DRAWN = 60  # of a picture
@@ -190,19 +144,13 @@ def _figure(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.4g}".replace("-", "−")
 
 
-def strongest(edges: list[Edge]) -> list[Edge]:
-    """The edges of the largest weights, as many as a picture can show."""
-    chosen: list[Edge] = []
-    nodes: set[int] = set()
+def strongest(edges: list[Edge], centre: Sequence[int] = ()) -> list[Edge]:
+    """The edges of the largest weights, as many as a picture can show; those around some nodes if
+    there are any."""
     # Weights of the true graph are not compared with learned ones.
-    for edge in sorted(edges, key=lambda e: (e.kind == MISSING, -abs(e.weight))):
-        both = nodes | {edge.cause, edge.effect}
-        if len(both) <= _MOST_DRAWN:
-            nodes = both
-            chosen.append(edge)
-            if len(chosen) == _MOST_EDGES:
-                break
-    return chosen
+    ranked = sorted(edges, key=lambda e: (e.kind == MISSING, -abs(e.weight)))
+    nodes = neighbourhood([(e.cause, e.effect) for e in ranked], centre, _MOST_DRAWN)
+    return [e for e in ranked if e.cause in nodes and e.effect in nodes][:_MOST_EDGES]
 
 
 def _lone(graph: LearnedGraph, nodes: set[int]) -> str:
@@ -215,28 +163,37 @@ def _lone(graph: LearnedGraph, nodes: set[int]) -> str:
     return f'<p class="muted">{count}: {escape(names + more)}.</p>'
 
 
-def _picture(graph: LearnedGraph, edges: list[Edge]) -> str:
+def _picture(graph: LearnedGraph, edges: list[Edge], chosen: Sequence[str]) -> str:
     nodes = {node for edge in edges for node in (edge.cause, edge.effect)}
     if not edges:
         return f"<p>The graph has no edges.</p>{_lone(graph, nodes)}"
     shown, text = edges, ""
-    if len(nodes) > _MOST_DRAWN or len(edges) > _MOST_EDGES:
+    centre = [graph.names.index(name) for name in chosen if name in graph.names]
+    if centre:
+        shown = strongest(edges, centre)
+        around = escape(", ".join(short(graph.names[node], 40) for node in centre))
+        text = f"<p>The picture shows {len(shown):,} of {len(edges):,} edges around {around}.</p>"
+    elif len(nodes) > _MOST_DRAWN or len(edges) > _MOST_EDGES:
         shown = strongest(edges)
         text = (
             f"<p>The picture of the whole graph is left out, because it has {len(graph.names):,} "
-            f"nodes and {len(edges):,} "
-            f"edges. The picture shows the part with the {len(shown):,} strongest edges.</p>"
+            f"nodes and {len(edges):,} edges. The picture shows the part with the {len(shown):,} "
+            "strongest edges. <code>nsimplex.report.write_report(folder, columns=[..])</code> "
+            "shows the part around columns of your choice.</p>"
         )
-    drawn = sorted({node for edge in shown for node in (edge.cause, edge.effect)})
+    drawn = sorted({*centre, *(node for e in shown for node in (e.cause, e.effect))})
     place = {node: at for at, node in enumerate(drawn)}
     own = [replace(edge, cause=place[edge.cause], effect=place[edge.effect]) for edge in shown]
-    figure = dag_figure(graph.name, [graph.names[node] for node in drawn], own)
-    paler = ""
+    names = [graph.names[node] for node in drawn]
+    figure = dag_figure(names, own, {place[node] for node in centre})
+    more = ""
     if any(edge.sure for edge in shown):
-        paler = " An arrow is paler the fewer samples of the rows have its edge."
+        more = " An arrow is paler the fewer samples of the rows have its edge."
+    if any(edge.open for edge in shown):
+        more += " An edge without an arrow head may point either way: the table cannot tell."
     return (
         '<p class="muted">Arrows lead from a cause down to its effects, and are wider the larger '
-        f"the weight is.{paler}</p>{text}"
+        f"the weight is.{more}</p>{text}"
         f"{legend(shown)}{figure}{_lone(graph, nodes)}"
     )
 
@@ -251,13 +208,15 @@ def _sure(edge: Edge) -> list[str]:
 
 def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
     known = graph.truth is not None
-    sampled = any(edge.sure for edge in edges)
+    sampled, loose = any(edge.sure for edge in edges), any(edge.open for edge in edges)
     body = []
     for edge in edges[:_MOST_ROWS]:
         row = [short(graph.names[edge.cause], 60), short(graph.names[edge.effect], 60)]
         row += ["–" if edge.kind == MISSING else _figure(edge.weight), _figure(edge.score)]
         if sampled:
             row += _sure(edge)
+        if loose:
+            row.append("either way" if edge.open else "")
         if graph.truth is not None:
             row += [_figure(graph.truth[edge.cause, edge.effect]), edge.kind]
         body.append(row)
@@ -272,6 +231,7 @@ def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
         )
     header = ["cause", "effect", "weight", "score"]
     header += ["in samples", "95 % interval"] if sampled else []
+    header += ["direction"] if loose else []
     header += ["true weight", "edge"] if known else []
     return f"<h3>Edges by score</h3>{table(header, body)}{left}"
 
@@ -298,8 +258,9 @@ def _matrices(graph: LearnedGraph) -> str:
     return f'<h3>Matrices</h3><p class="muted">{note}</p><div class="matrices">{maps}</div>'
 
 
-def learned_section(graph: LearnedGraph) -> str:
-    """All about one graph; errors against the true graph where the folder has it."""
+def learned_section(graph: LearnedGraph, columns: Sequence[str] = ()) -> str:
+    """All about one graph; errors against the true graph where the folder has it. The picture shows
+    the strongest part around ``columns`` if there are some."""
     edges = graph.edges()
     learned = sum(edge.kind != MISSING for edge in edges)
     counts = f"{len(graph.names):,} nodes and {learned:,} learned edges."
@@ -308,7 +269,7 @@ def learned_section(graph: LearnedGraph) -> str:
     return section(
         f"Learned graph: {graph.name}",
         f'<p class="muted">{counts}</p>',
-        _picture(graph, edges),
+        _picture(graph, edges, columns),
         _table(graph, edges),
         _matrices(graph),
     )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from .run import file_name, read_text
+from .run import Row, file_name, number, read_text
 
 _LARGEST = 1e300
 
 RIGHT, REVERSED, EXTRA, MISSING = "right", "reversed", "extra", "missing"
+
+_LIMITS, _NOISES = "causal_limits", "noise_directions"  # kinds of lines
 
 LEARNED = ""  #: of edges where no true graph is known
 
@@ -35,6 +38,7 @@ class Edge:
     score: float  #: NaN where there is none
     kind: str = LEARNED
     sure: Confidence | None = None
+    open: bool = False  #: whether the table cannot tell its direction
 
 
 @dataclass
@@ -93,6 +97,7 @@ class LearnedGraph:
     scores: np.ndarray | None = None
     truth: np.ndarray | None = None
     sure: dict[tuple[str, str], Confidence] = field(default_factory=dict)
+    reversible: set[tuple[str, str]] = field(default_factory=set)  #: cause and effect
 
     def edges(self) -> list[Edge]:
         """Learned edges and missing ones, the highest score first; edges without a score come
@@ -114,8 +119,9 @@ class LearnedGraph:
             if not there[i, j] and self.truth is not None:
                 weight = self.truth[i, j]
             score = float("nan") if self.scores is None else float(self.scores[i, j])
-            sure = self.sure.get((self.names[i], self.names[j]))
-            edges.append(Edge(i, j, float(weight), score, kinds[i, j], sure))
+            pair = (self.names[i], self.names[j])
+            loose = bool(there[i, j]) and pair in self.reversible
+            edges.append(Edge(i, j, float(weight), score, kinds[i, j], self.sure.get(pair), loose))
         return sorted(
             edges, key=lambda e: (-e.score if e.score == e.score else np.inf, -abs(e.weight))
         )
@@ -182,9 +188,23 @@ def _confidence(path: Path) -> dict[tuple[str, str], Confidence]:
     return {pair: each for pair, each in found.items() if 0 <= each.frequency <= 1}
 
 
-def read_learned(folder: Path, has_truth: bool) -> LearnedGraph | None:
-    """The graph of a run directory, of graph.csv or else of graph.tsv; None where neither can be
-    read."""
+def _reversible(rows: Sequence[Row]) -> set[tuple[str, str]]:
+    """Edges whose direction the table of a run cannot tell: those of its last line about limits,
+    which is about covariances, unless noises turned edges."""
+    if any((number(row, "gain") or 0) > 0 for row in rows if row.get("kind") == _NOISES):
+        return set()
+    own = [row for row in rows if row.get("kind") == _LIMITS]
+    pairs = own[-1].get("reversible") if own else None
+    return {
+        (pair[0], pair[1])
+        for pair in (pairs if isinstance(pairs, list) else [])
+        if isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, str) for n in pair)
+    }
+
+
+def read_learned(folder: Path, has_truth: bool, rows: Sequence[Row] = ()) -> LearnedGraph | None:
+    """The graph of a run directory, of graph.csv or else of graph.tsv, with what the lines of the
+    run say about it; None where neither can be read."""
     found = _matrix(folder / "graph.csv") or _edge_list(folder / "graph.tsv")
     if found is None:
         return None
@@ -194,4 +214,5 @@ def read_learned(folder: Path, has_truth: bool) -> LearnedGraph | None:
         if other is not None and other[0] == graph.names:
             setattr(graph, key, _cleaned(other[1], missing))
     graph.sure = _confidence(folder / "confidence.csv")
+    graph.reversible = _reversible(rows)
     return graph

@@ -156,6 +156,29 @@ def test_a_page_is_one_file_with_every_number(tmp_path):
         assert f'{place} data-frequency="{edge.frequency:.6g}"' in page
 
 
+def test_a_page_of_many_columns_has_a_picture_for_phones(tmp_path):
+    made = causal.simulate(nodes=40, degree=2, observations=50, seed=3)
+    names = [f"a gene of name {at}" for at in range(40)]
+    picture = causal.draw_graph(made.weights, names, columns=[names[1]])
+    picture.save(tmp_path / "graph.html")
+    page = (tmp_path / "graph.html").read_text(encoding="utf-8")
+    wide, narrow = (
+        ElementTree.fromstring(each) for each in re.findall(r"<svg.*?</svg>", page, re.S)
+    )
+    assert float(wide.get("width")) <= 940 and float(narrow.get("width")) == 340
+    for root in (wide, narrow):
+        edges = [each for each in root.iter(f"{SVG}g") if each.get("data-edge") is not None]
+        pairs = [(int(each.get("data-cause")), int(each.get("data-effect"))) for each in edges]
+        assert pairs == picture.edges  # the order of the table, by which the script hides them
+    texts = {each.text: float(each.get("y")) for each in narrow.iter(f"{SVG}text")}
+    for i, j in picture.edges:
+        assert texts[names[i]] < texts[names[j]]
+    assert "font-size: 12px" in page
+    small = causal.draw_graph(CHAIN)
+    small.save(tmp_path / "small.html")
+    assert (tmp_path / "small.html").read_text(encoding="utf-8").count("<svg") == 1
+
+
 def test_a_page_of_a_bare_matrix(tmp_path):
     causal.draw_graph(CHAIN).save(tmp_path / "graph.html")
     page = (tmp_path / "graph.html").read_text(encoding="utf-8")

@@ -4,6 +4,8 @@ import json
 import math
 import os
 import re
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -15,6 +17,7 @@ import test_causal_report
 from report_page import read, write_lines
 
 from nsimplex._layered import causal_order, crossings, layers_of, place_nodes
+from nsimplex.report import write_report
 from nsimplex.report.dag import strongest
 from nsimplex.report.elements import shades, short
 from nsimplex.report.learned import (
@@ -288,4 +291,96 @@ def test_frequencies_of_samples_are_drawn_and_listed(tmp_path):
     assert "<th>in samples</th><th>95 % interval</th>" in re.sub(r"<th [^>]*>", "<th>", page)
     assert ">90%<" in page and ">1.8 to 2.2<" in page and ">50%<" in page
     assert "An arrow is paler the fewer samples of the rows have its edge." in page
-    assert "opacity: 0.925" in page and "opacity: 0.625" in page
+    assert 'opacity="0.925"' in page and 'opacity="0.625"' in page
+
+
+def limits(pairs, **noises):
+    """Lines of `nsimplex causal fit --limits`."""
+    rows = [{"kind": "causal_limits", "reversible": pairs, "findings": ["a finding"]}]
+    rows += [{"kind": "noise_directions", "findings": [], **noises}] if noises else []
+    return rows
+
+
+def heads_of(folder, rows):
+    """The page of a graph a -> b -> c, c -> d with these lines, and its number of arrow heads."""
+    write_run(folder, NAMES, WEIGHTS, SCORES)
+    lines = [*lines_of(folder), *rows]
+    write_lines(folder / "metrics.jsonl", lines)
+    text, _ = read(folder)
+    return text, text.count(' Z" style="fill: var(--series')
+
+
+def lines_of(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_edges_without_a_direction_have_no_head(tmp_path):
+    plain, heads = heads_of(tmp_path, [])
+    assert heads == 3 and "either way" not in plain
+    text, heads = heads_of(tmp_path, limits([["a", "b"], ["c", "d"], ["d", "c"], "x", [1, 2]]))
+    assert heads == 1 and text.count("<td>either way</td>") == 2
+    assert "An edge without an arrow head may point either way: the table cannot tell." in text
+    assert "a → b: weight 0.5, score 1; the table cannot tell its direction" in text
+    for noises, kept in ((dict(gain=9.0, p_value=0.0), 3), (dict(gain=0.0, p_value=0.5), 1)):
+        assert heads_of(tmp_path, limits([["a", "b"], ["c", "d"]], **noises))[1] == kept
+
+
+def pictures(text):
+    """Widths and classes of the pictures of columns on a page, and the letters' size."""
+    found = re.findall(
+        r'<div class="scroll ?(\w*)"><div style="min-width: (\d+)px"><svg role="img" aria-label='
+        r'"(\d+) nodes with \d+ edges, [^"]*" viewBox="0 0 (\d+) (\d+)" style="font-size: 12px"',
+        text,
+    )
+    return {screens: tuple(map(int, own)) for screens, *own in found}
+
+
+def test_a_phone_shows_many_columns_without_scrolling_sideways(tmp_path):
+    names = [f"a gene of name {at}" for at in range(60)]
+    write_run(tmp_path, names, random_dag(60, 80))
+    text, _ = read(tmp_path)
+    found = pictures(text)
+    assert set(found) == {"wide", "narrow"}
+    least, nodes, width, _ = found["wide"]
+    assert width <= 940 and least <= 880 and nodes > 50  # of a page of 1280 pixels
+    least, own, width, height = found["narrow"]
+    assert width == 330 and least <= 330 and own == nodes and height == 20 * nodes
+    write_run(tmp_path, NAMES, WEIGHTS)
+    assert set(pictures(read(tmp_path)[0])) == {""}
+
+
+def test_the_picture_shows_what_is_around_chosen_columns(tmp_path, subprocess_env):
+    names = [f"gene{at}" for at in range(300)]
+    chain = np.zeros((300, 300))
+    chain[range(299), range(1, 300)] = np.linspace(2, 1, 299)
+    write_run(tmp_path, names, chain)
+    assert "columns=[..]" in read(tmp_path)[0]
+    page = write_report(tmp_path, columns=["gene200"]).read_text()
+    assert "The picture shows 59 of 299 edges around gene200." in page
+    assert page.count('class="chosen"') == 1 and ">gene140</text>" not in page
+    assert ">gene141</text>" in page and ">gene201</text>" not in page
+    with pytest.raises(ValueError, match=r"^\[write_report\] columns: expected names .* got 'zz'"):
+        write_report(tmp_path, columns=["gene200", "zz"])
+    found = subprocess.run(
+        [sys.executable, "-m", "nsimplex.report", tmp_path, "--column", "gene0"],
+        capture_output=True,
+        text=True,
+        env=subprocess_env,
+    )
+    assert found.returncode == 0 and "around gene0." in (tmp_path / "report.html").read_text()
+
+
+def test_rows_are_no_wider_than_asked_for():
+    widths = [30.0 + 3 * (node % 20) for node in range(60)]
+    edges = [tuple(pair) for pair in np.argwhere(random_dag(60, 70)).tolist()]
+    free, _ = place_nodes(edges, widths)
+    places, bends = place_nodes(edges, widths, 700.0)
+    halves = np.array(widths) / 2
+    extent = lambda at: (at[:, 0] + halves).max() - (at[:, 0] - halves).min()
+    assert extent(free) > 900 and extent(places) <= 700.01
+    assert all(abs(x) <= 350 for chain in bends for x, _ in chain)
+    assert all(places[cause, 1] > places[effect, 1] for cause, effect in edges)
+    for a in range(60):
+        for b in range(a):
+            if places[a, 1] == places[b, 1]:
+                assert abs(places[a, 0] - places[b, 0]) >= (widths[a] + widths[b]) / 2 + 15.9
