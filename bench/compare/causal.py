@@ -2,14 +2,14 @@
 
     python bench/compare/causal.py linear --features 10 20 --seeds 30
     python bench/compare/causal.py linear --standardise --methods order DAGMA
-    python bench/compare/causal.py curved dream4 sachs
+    python bench/compare/causal.py curved dream4 sachs syntren
 
 Rows: linear (random graphs of 2 edges a column, noises of variance 1, n = 1000), wide (the same
     with 1000 columns and
 2000 observations), few (more columns than rows), noise (independent columns), additive (sums of
 functions drawn from Gaussian processes, 20 columns, n = 1000, noises of one variance and of free
 ones), curved (Barabasi and Albert's graph of 10 columns, networks of 100 sigmoids, n = 5000),
-dream4 and sachs (read from causal/ below the folder NSIMPLEX_DATA). Tables are
+dream4, sachs and syntren (read from causal/ below the folder NSIMPLEX_DATA). Other tables are
 `nsimplex.causal.simulate`'s of seeds 0, 1, ...
 
 Peers run as their packages come (`pip install dagma scikit-learn causal-learn lingam`; `notears`
@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from edge_confidence import syntren as networks
 from torch import Tensor
 
 from nsimplex import causal
@@ -268,6 +269,11 @@ def sachs(options: argparse.Namespace) -> Iterator[Problem]:
     )
 
 
+def syntren(options: argparse.Namespace) -> Iterator[Problem]:
+    for table, truth in networks(options.data):
+        yield Problem("syntren", table, truth)
+
+
 ROWS = {
     linear: ("order", "logdet", "DAGMA", "NOTEARS"),
     wide: ("order", "spectral"),
@@ -277,6 +283,7 @@ ROWS = {
     curved: ("order-nonlinear", "logdet-nonlinear", "DAGMA-MLP", "NOTEARS-MLP"),
     dream4: ("order", "correlation", "forest"),
     sachs: ("order", "logdet", "DAGMA", "NOTEARS"),
+    syntren: ("order", "order-nonlinear", "BOSS"),
 }
 
 
