@@ -170,8 +170,8 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         After Ctrl-C during the samples of ``confidence`` the estimator has the graph of all rows,
         without ``min_frequency``.
         """
-        kept, rows = self._with_rows(X, names, groups, targets)
-        self._learn(kept, rows, forbidden, required, tiers, progress)
+        table = self._with_rows(X, names, groups, targets)
+        self._learn(*table, forbidden, required, tiers, progress)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -178,8 +178,8 @@ class CausalPipeline(CausalGraph):
     ) -> CausalPipeline:
         """Learns and embeds the graph of a table [n, M]; the arguments are those of
         :meth:`CausalGraph.fit`. After Ctrl-C, :meth:`embed` embeds the graph that was reached."""
-        kept, rows = self._with_rows(X, names, groups, targets)
-        self._learn(kept, rows, forbidden, required, tiers, progress)
+        table = self._with_rows(X, names, groups, targets)
+        self._learn(*table, forbidden, required, tiers, progress)
         return self.embed()
 
     def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:

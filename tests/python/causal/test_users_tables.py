@@ -64,7 +64,9 @@ def test_columns_that_say_nothing_are_named_with_what_helps(survey):
         with pytest.raises(ValueError, match=rf"^\[CausalGraph\] X: {says}"):
             CausalGraph().fit(frame)
     frame = survey[["country", "wage"]]
-    with pytest.raises(ValueError, match=r"^\[CausalGraph\] X: expected at least two columns .*, got 1$"):
+    with pytest.raises(
+        ValueError, match=r"^\[CausalGraph\] X: expected at least two columns .*, got 1$"
+    ):
         CausalGraph(drop=True).fit(frame)
 
 

@@ -1,4 +1,4 @@
-"""No option that takes a number takes nan, which passes every comparison with the ends of a range."""
+"""No option of a number takes nan, which passes every comparison with the ends of a range."""
 
 import re
 import subprocess
