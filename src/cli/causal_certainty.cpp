@@ -14,6 +14,7 @@
 
 #include "causal/graph/graph_text.h"
 #include "causal/option_names.h"
+#include "causal/structure/prepare.h"
 #include "causal/tensors.h"
 #include "io/output_file.h"
 #include "support/error.h"
@@ -192,10 +193,14 @@ void report_confidence(const FitOptions& o, const EdgeConfidence& found, const C
 
 void measure_limits(const FitOptions& o, const CausalTable& table, const CausalFit& fit,
                     RunLog& log) {
+  // In the units of the fit, as Python's CausalGraph.limits.
+  const causal::Matrix& values = table.observations.values;
+  const causal::Matrix scaled =
+      o.standardise ? causal::prepared_table({values.data(), values.rows(), values.cols()}, true)
+                    : values;
   const CausalLimits found = [&] {
     try {
-      return causal_limits(causal::to_tensor(table.observations.values), fit.adjacency,
-                           {.names = table.names});
+      return causal_limits(causal::to_tensor(scaled), fit.adjacency, {.names = table.names});
     } catch (const c10::ValueError& error) {
       throw InputError(command_line_message(error.what_without_backtrace(), table.names));
     }

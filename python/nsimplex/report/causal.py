@@ -3,6 +3,7 @@ ball, and what the steps cost."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -36,10 +37,10 @@ _FIGURES = ("shd", "sid", "f1", "precision", "recall", "auroc", "auprc")
 _TITLES = {"empty": "empty graph", "variance_sort": "sorted by variance", "r2_sort": "sorted by R²"}
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: Row, figures: Sequence[str]) -> list[str]:
     return [
         whole(row, "edges"),
-        *(whole(row, f) if f in ("shd", "sid") else amount(number(row, f), 3) for f in _FIGURES),
+        *(whole(row, f) if f in ("shd", "sid") else amount(number(row, f), 3) for f in figures),
     ]
 
 
@@ -103,6 +104,7 @@ def _remark(row: Row) -> str:
 
 def _fit(row: Row, name: str) -> str:
     known = number(row, "shd") is not None
+    figures = _FIGURES if known else ()
     answers = [(f"{row.get('estimator')} ({row.get('model')})", row)]
     for key, title in (("at_0.3", "cut at 0.3"), ("at_best", "cut at the best threshold")):
         if isinstance(row.get(key), dict):
@@ -114,7 +116,7 @@ def _fit(row: Row, name: str) -> str:
     header = [
         "graph",
         "edges",
-        *(f.upper() if f != "precision" and f != "recall" else f for f in _FIGURES),
+        *(f.upper() if f != "precision" and f != "recall" else f for f in figures),
     ]
     seconds = amount(number(row, "seconds"), 3, " s")
     return section(
@@ -122,7 +124,12 @@ def _fit(row: Row, name: str) -> str:
         f'<p class="muted">{whole(row, "observations")} observations of {whole(row, "features")} '
         f"columns; the fit took {seconds}.</p>",
         answers_figure(row, name) if known else "",
-        table(header, [[title, *_cells(each)] for title, each in answers], strong=2, good=best),
+        table(
+            header,
+            [[title, *_cells(each, figures)] for title, each in answers],
+            strong=2 if known else None,
+            good=best,
+        ),
         _remark(row),
     )
 

@@ -86,6 +86,20 @@ def test_rare_edges_are_left_out(executable, subprocess_env, file, tmp_path):
     torch.testing.assert_close(torch.tensor(rows, dtype=torch.float64), kept)
 
 
+def test_limits_of_a_standardised_fit_are_in_its_units(executable, subprocess_env, file):
+    done = run(executable, subprocess_env, file, "--standardise", "--limits", "--json")
+    assert done.returncode == 0, done.stderr
+    (said,) = [
+        line
+        for line in map(json.loads, done.stdout.splitlines())
+        if line["kind"] == "causal_limits"
+    ]
+    known = causal.CausalGraph(standardise=True).fit(file).limits(file)
+    assert said["findings"] == known.report()
+    assert said["bic"] == pytest.approx(known.bic)
+    assert said["varsortability"] == pytest.approx(known.varsortability)
+
+
 def test_no_bound_is_claimed_up_to_a_half(executable, subprocess_env, file):
     done = run(executable, subprocess_env, file, "--confidence", 4, "--min-frequency", 0.5)
     assert done.returncode == 0, done.stderr

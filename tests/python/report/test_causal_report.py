@@ -61,6 +61,15 @@ def test_an_answer_stands_beside_those_that_know_nothing(tmp_path):
     assert "<svg" in page
 
 
+def test_a_graph_without_a_known_one_has_no_columns_of_errors(tmp_path):
+    figures = dict.fromkeys(["shd", "sid", "f1", "precision", "recall", "auroc", "auprc"])
+    others = {name: {"edges": 7, **figures} for name in FIT["baselines"]}
+    row = {**FIT, **figures, "baselines": others}
+    page = page_of(tmp_path, {key: row[key] for key in row if not key.startswith("at_")})
+    assert ">edges</th>" in page and "sorted by variance" in page
+    assert ">SHD</th>" not in page and 'class="strong"' not in page
+
+
 def test_the_least_shd_alone_is_green(tmp_path):
     page = page_of(tmp_path, FIT)
     assert page.count('class="strong"') == 1 and '<td class="strong">3</td>' in page
