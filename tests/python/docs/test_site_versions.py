@@ -47,7 +47,7 @@ class Project:
         self.git("commit", "--quiet", "--allow-empty", "-m", version)
 
     def publish(self, *words, **env):
-        env = {**os.environ, **IDENTITY, **env}
+        env = {**os.environ, **IDENTITY, "SITE_URL": "", **env}
         return subprocess.run(
             ["tools/publish_site", *words],
             cwd=self.folder,

@@ -62,7 +62,7 @@ def test_a_config_comes_from_standard_input(executable, inputs, place):
     config = ["--config", "-"]
     command = [executable, "causal", "fit"]
     line = [executable, *config, *command[1:]] if place == "before" else [*command, *config]
-    text = f"TABLE = '{inputs['TABLE']}'\nestimator = 'paper'\njson = true\n".encode()
+    text = f"table = '{inputs['TABLE']}'\nestimator = 'paper'\njson = true\n".encode()
     wanted = [*command, inputs["TABLE"], "--estimator", "paper", "--json"]
     assert results(line, input=text) == results(wanted)
 
