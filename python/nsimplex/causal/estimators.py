@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,8 +11,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._arguments import checked_methods
+from .._arguments import checked_methods, describe
 from .._choices import ColumnKind, Estimator, Missing, Resampling, ScreenBy
+from .._printable import printable
 from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
@@ -348,6 +350,8 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             fitted = causal_fit(kept.values, **options, progress=progress)
         except FitInterrupted as interrupted:
             stopped, fitted = interrupted, interrupted.fit
+        except ValueError as error:
+            raise ValueError(self._said_of_columns(str(error))) from None
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
         for name in ("confidence_", "frequencies_", "noise_directions_"):
             self.__dict__.pop(name, None)
@@ -382,8 +386,28 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         if evidence := variance_evidence(scaled, self.adjacency_, **rows):
             warnings.warn(f"[{label}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
+    def _said_of_columns(self, message: str) -> str:
+        """A message of :func:`causal_fit` with this class and the columns of the table, of which
+        the function knows only those that were kept, by number."""
+
+        def named(found: re.Match) -> str:
+            at = int(found[1])
+            if at >= len(self.columns_):
+                return found[0]
+            name = printable(self.names_[at])[:60] if self.names_ else self.columns_[at]
+            return f"column {name}"
+
+        message = message.replace("[causal_fit] table:", f"[{type(self).__name__}] X:")
+        message = message.replace("[causal_fit]", f"[{type(self).__name__}]")
+        return re.sub(r"\bcolumn (\d+)\b", named, message)
+
     def _check_orientation(self, groups: Any, targets: Any) -> None:
         """Refuses what :func:`orient_by_noise` would not take into account."""
+        if type(self.orient_by_noise).__name__ not in ("bool", "bool_"):  # also NumPy's
+            raise TypeError(
+                f"[{type(self).__name__}] orient_by_noise: expected True or False, got "
+                f"{describe(self.orient_by_noise)}"
+            )
         if not self.orient_by_noise:
             return
         refused = {

@@ -13,7 +13,7 @@ Genes that the fit leaves out have no edges, and NaN in ``varm``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -84,6 +84,9 @@ def fit(
     copy: bool = False,
     groups: Any = None,
     targets: Any = None,
+    forbidden: Iterable[tuple[str, str]] = (),
+    required: Iterable[tuple[str, str]] = (),
+    tiers: Sequence[int] = (),
     **options: Any,
 ) -> Any:
     """Learns the causal graph of the genes of an AnnData object, embeds it, and adds both to it.
@@ -98,6 +101,9 @@ def fit(
         groups, targets: batches and interventions of the cells, as in :meth:`CausalGraph.fit`:
             names of columns of ``obs``, or one value per cell. Interventions on genes of ``adata``
             that are not used do not count.
+        forbidden, required: pairs of genes, cause and effect, that are not edges or are edges.
+            Forbidden pairs with a gene that is not used do not count.
+        tiers: one number per gene of ``adata``, as in :func:`causal_fit`.
         options: of :class:`CausalPipeline`. By default ``drop=True``: genes without variance and
             copies of other genes are left out.
 
@@ -128,14 +134,24 @@ def fit(
         source = adata.raw[:, adata.var_names[mask]].to_adata()
     else:
         source = adata[:, mask]
+    others = set(adata.var_names) - set(source.var_names)
     given: dict[str, Any] = {"drop": True} | options
+    if isinstance(given.get("kinds"), Mapping):
+        kinds = given["kinds"].items()
+        given["kinds"] = {gene: kind for gene, kind in kinds if gene not in others}
+    tiers = list(tiers)
+    if tiers and len(tiers) != adata.n_vars:
+        raise ValueError(f"[fit] tiers: expected {adata.n_vars}, one per gene, got {len(tiers)}")
     pipeline = CausalPipeline(**given, layer=layer)
     pipeline.fit(
         source,
+        forbidden=[pair for pair in forbidden if others.isdisjoint(pair)],
+        required=required,
+        tiers=[tiers[gene] for gene in numpy.flatnonzero(mask)] if tiers else (),
         groups=taken_column("fit", "groups", adata, groups)[1],
         targets=_of_genes(
             taken_column("fit", "targets", adata, targets)[1],
-            set(adata.var_names) - set(source.var_names),
+            others,
         ),
     )
     used = numpy.flatnonzero(mask)[pipeline.columns_]

@@ -94,3 +94,50 @@ def test_interventions_on_genes_that_are_not_used_do_not_count(survey):
     found = data.varp["causal_graph"].toarray()[np.ix_([1, 2, 4], [1, 2, 4])]
     assert np.array_equal(found, expected.adjacency_.numpy())
     sc.fit(data, mask_var="used", targets=[["age", "rent"], [], ["wage"]] * 100, steps=2)
+
+
+def test_genes_have_constraints_and_kinds(survey):
+    data = cells(survey)
+    used = survey[["wage", "school", "rent"]]
+    (cause, effect, *_), *_ = CausalGraph().fit(used).edges()
+    kinds = {"wage": "continuous", "age": "count"}
+    for options in (
+        dict(forbidden=[(cause, effect), ("age", "rent")]),
+        dict(tiers=[0, 1, 0, 5, 1]),
+    ):
+        sc.fit(data, mask_var="used", steps=2, kinds=kinds, **options)
+        own = options if "forbidden" not in options else dict(forbidden=[(cause, effect)])
+        own = own if "tiers" not in own else dict(tiers=[1, 0, 1])
+        expected = CausalGraph().fit(used, **own).adjacency_.numpy()
+        found = data.varp["causal_graph"].toarray()[np.ix_([1, 2, 4], [1, 2, 4])]
+        assert np.array_equal(found, expected)
+    sc.fit(data, mask_var="used", steps=2, required=[("rent", "wage")])
+    assert data.varp["causal_graph"].toarray()[4, 1] != 0
+    with pytest.raises(ValueError, match=r"^\[fit\] tiers: expected 5, one per gene, got 3"):
+        sc.fit(data, mask_var="used", steps=2, tiers=[1, 0, 1])
+    with pytest.raises(ValueError, match="required: expected names of columns, got 'age'"):
+        sc.fit(data, mask_var="used", steps=2, required=[("age", "wage")])
+
+
+def test_messages_of_a_fit_name_the_columns_of_the_table(survey):
+    words = survey.assign(town=[*"abc"] * 100)
+    for kind, column, says in (
+        ("binary", "town", "kinds: expected two values in column town, got 3"),
+        ("count", "wage", "kinds: expected whole numbers from 0 in column wage, got "),
+    ):
+        with pytest.raises(ValueError, match=rf"^\[CausalGraph\] {says}"):
+            CausalGraph(drop=True, kinds={column: kind, "town": "binary"}).fit(words)
+    table = torch.tensor(survey.to_numpy())
+    with pytest.raises(ValueError, match=r"^\[CausalGraph\] kinds: .* from 0 in column 1, got"):
+        CausalGraph(drop=True, kinds={1: "count"}).fit(table)
+    wide = survey.assign(rent=survey["rent"] * 1e-200)
+    with pytest.raises(ValueError, match=r"^\[CausalGraph\] X: column rent varies 2\^.* column "):
+        CausalGraph(drop=True).fit(wide)
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_a_switch_is_true_or_false(survey, value):
+    says = r"^\[CausalGraph\] orient_by_noise: expected True or False, got "
+    with pytest.raises(TypeError, match=says):
+        CausalGraph(drop=True, orient_by_noise=value).fit(survey)
+    CausalGraph(drop=True, orient_by_noise=np.bool_(True)).fit(survey)
