@@ -215,6 +215,9 @@ TEST(Sortability, CountsPathsOfEveryLength) {
   EXPECT_EQ(sortability(numbers({1, 2, 3}), chain), 1.0);
   EXPECT_EQ(sortability(numbers({3, 2, 1}), chain), 0.0);
   EXPECT_EQ(sortability(numbers({1, 1, 1}), chain), 0.5);
+  // As the variances of standardised columns.
+  EXPECT_EQ(sortability(numbers({1, 1 + 1e-15, 1 + 2e-15}), chain), 0.5);
+  EXPECT_EQ(sortability(numbers({1e-300, 2e-300, 3e-300}), chain), 1.0);
   // 0 -> 1 rises, 1 -> 2 falls, 0 -> 1 -> 2 rises.
   EXPECT_DOUBLE_EQ(sortability(numbers({1, 3, 2}), chain), 2. / 3);
   // Of a pair, a path of one edge and one of two count each.

@@ -251,6 +251,15 @@ Vector column_r2(TableView table) {
   return r2_of(scaled);
 }
 
+namespace {
+
+// The variances of standardised columns, for example, which say nothing about an order.
+bool equal_but_for_rounding(double a, double b) {
+  return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b));
+}
+
+}  // namespace
+
 double sortability(const Vector& numbers, const Matrix& graph) {
   const AdjacencyLists effects = effects_of(graph);
   const size_t nodes = effects.size();
@@ -267,7 +276,7 @@ double sortability(const Vector& numbers, const Matrix& graph) {
       reached.each(node, [&](size_t effect) {
         const double other = numbers(static_cast<Eigen::Index>(effect));
         ++pairs;
-        ordered += number < other ? 1.0 : number == other ? 0.5 : 0.0;
+        ordered += equal_but_for_rounding(number, other) ? 0.5 : number < other ? 1.0 : 0.0;
       });
     }
     if (pairs == before) break;
