@@ -58,7 +58,8 @@ Vector column_r2(TableView table);
 
 /// How well numbers of the columns reveal the causal order. Over all pairs (i, j) with a directed
 /// path of exactly k edges, separately for each k = 1 .. M - 1, this is the share with a lower
-/// number at i; numbers that are equal up to rounding count half. NaN for a graph without edges; 0.5 is chance.
+/// number at i; numbers that are equal up to rounding count half. NaN for a graph without edges; 0.5
+/// is chance.
 ///
 /// With variances it is varsortability (Reisach, Seiler, Weichwald, "Beware of the simulated DAG",
 /// NeurIPS 2021), with R^2 it is R2-sortability (Reisach et al., "A scale-invariant sorting
