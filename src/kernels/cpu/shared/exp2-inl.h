@@ -12,10 +12,8 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-// Both write x = n + f with n = round(x). Adding 1.5 * 2^(mantissa bits) leaves n in the low bits
-// of the sum, together with the exponent's bias; shifted into the exponent field this is 2^n. Then
-// 2^f = 1 + f (c1 + f (c2 + ..)), a minimax polynomial on [-1/2, 1/2] found by reweighted least
-// squares. Multiplying by 2^n, instead of adding to the exponent field, keeps a NaN.
+// Both write x = n + f with n = round(x), and 2^f = 1 + f (c1 + f (c2 + ..)), a minimax polynomial
+// on [-1/2, 1/2] found by reweighted least squares.
 
 // (2^f - 1) / f for f in [-1/2, 1/2].
 HWY_INLINE Vec<float> exp2_polynomial(Vec<float> f) {
@@ -25,27 +23,8 @@ HWY_INLINE Vec<float> exp2_polynomial(Vec<float> f) {
   p = hn::MulAdd(p, f, hn::Set(d, 2.4022242e-1f));
   return hn::MulAdd(p, f, hn::Set(d, 6.9314698e-1f));
 }
-
-/// 2^x for x <= 127, relative error below 2e-7; 0 below -126; NaN stays NaN with any payload.
-HWY_INLINE Vec<float> exp2(Vec<float> x) {
-  const Tag<float> d;
-  const hn::RebindToSigned<Tag<float>> di;
-  const auto magic = hn::Set(d, 0x1.8p23f + 127.0f);
-  const auto shifted = hn::Add(x, magic);
-  const auto power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
-  const auto f = hn::Sub(x, hn::Sub(shifted, magic));
-  const auto result = hn::MulAdd(hn::Mul(exp2_polynomial(f), f), power, power);
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -126.0f)), result);
-}
-
-/// 2^x for x <= 1023, relative error below 5e-16; 0 below -1022; NaN stays NaN.
-HWY_INLINE Vec<double> exp2(Vec<double> x) {
+HWY_INLINE Vec<double> exp2_polynomial(Vec<double> f) {
   const Tag<double> d;
-  const hn::RebindToSigned<Tag<double>> di;
-  const auto magic = hn::Set(d, 0x1.8p52 + 1023.0);
-  const auto shifted = hn::Add(x, magic);
-  const auto power = hn::BitCast(d, hn::ShiftLeft<52>(hn::BitCast(di, shifted)));
-  const auto f = hn::Sub(x, hn::Sub(shifted, magic));
   // 3.4e-18 before rounding.
   constexpr double kCoefficients[] = {7.0737833276823879182e-9,  1.0178199578614084005e-7,
                                       1.321543528179418419e-6,   0.000015252733493109469505,
@@ -55,25 +34,49 @@ HWY_INLINE Vec<double> exp2(Vec<double> x) {
   auto p = hn::Set(d, 4.4347703603418822345e-10);
   NSIMPLEX_UNROLL
   for (const double coefficient : kCoefficients) p = hn::MulAdd(p, f, hn::Set(d, coefficient));
-  const auto result = hn::MulAdd(hn::Mul(p, f), power, power);
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -1022.0)), result);
+  return p;
 }
 
-/// 2^x, as above, for weights that products of E take. AVX-512 has one instruction for the distance to
-/// the nearest integer and one that scales by a power of two. Other levels keep their bits.
-template <class E>
-HWY_INLINE Vec<float> exp2_of_score(Vec<float> x) {
-#ifdef NSIMPLEX_BF16_PAIRS
-  if constexpr (kTiled<E>) {
-    const Tag<float> d;
-    const Vec<float> f{_mm512_reduce_ps(x.raw, _MM_FROUND_NO_EXC)};
-    const auto seen = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
-    const Vec<float> power = hn::MulAdd(exp2_polynomial(f), f, hn::Set(d, 1.0f));
-    return Vec<float>{_mm512_maskz_scalef_ps(seen, power.raw, hn::Sub(x, f).raw)};
-  }
-#endif
-  return exp2(x);
+/// 2^x, with a relative error below 2e-7 (float, x <= 127) and 5e-16 (double, x <= 1023); 0 below
+/// -126 and -1022; NaN stays NaN with any payload.
+#if HWY_TARGET == HWY_AVX3
+// AVX-512 has one instruction for f and one that multiplies by 2^n. Nothing is multiplied by 2^n
+// where the result would not be normal.
+HWY_INLINE Vec<float> exp2(Vec<float> x) {
+  const Vec<float> f{_mm512_reduce_ps(x.raw, _MM_FROUND_NO_EXC)};
+  const auto power = hn::MulAdd(exp2_polynomial(f), f, hn::Set(Tag<float>(), 1.0f));
+  const auto seen = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+  return Vec<float>{_mm512_maskz_scalef_ps(seen, power.raw, hn::Sub(x, f).raw)};
 }
+HWY_INLINE Vec<double> exp2(Vec<double> x) {
+  const Vec<double> f{_mm512_reduce_pd(x.raw, _MM_FROUND_NO_EXC)};
+  const auto power = hn::MulAdd(exp2_polynomial(f), f, hn::Set(Tag<double>(), 1.0));
+  const auto seen = _mm512_cmp_pd_mask(x.raw, _mm512_set1_pd(-1022.0), _CMP_NLT_UQ);
+  return Vec<double>{_mm512_maskz_scalef_pd(seen, power.raw, hn::Sub(x, f).raw)};
+}
+#else
+// Adding 1.5 * 2^(mantissa bits) leaves n in the low bits of the sum, together with the exponent's
+// bias; shifted into the exponent field this is 2^n. Multiplying by 2^n, instead of adding to the
+// exponent field, keeps a NaN.
+template <class R>
+HWY_INLINE Vec<R> exp2_shifted(Vec<R> x, R magic_number, R least) {
+  constexpr int kMantissa = sizeof(R) == 4 ? 23 : 52;
+  const Tag<R> d;
+  const hn::RebindToSigned<Tag<R>> di;
+  const auto magic = hn::Set(d, magic_number);
+  const auto shifted = hn::Add(x, magic);
+  const auto power = hn::BitCast(d, hn::ShiftLeft<kMantissa>(hn::BitCast(di, shifted)));
+  const auto f = hn::Sub(x, hn::Sub(shifted, magic));
+  const auto result = hn::MulAdd(hn::Mul(exp2_polynomial(f), f), power, power);
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, least)), result);
+}
+HWY_INLINE Vec<float> exp2(Vec<float> x) {
+  return exp2_shifted<float>(x, 0x1.8p23f + 127.0f, -126.0f);
+}
+HWY_INLINE Vec<double> exp2(Vec<double> x) {
+  return exp2_shifted<double>(x, 0x1.8p52 + 1023.0, -1022.0);
+}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace nsimplex::kernels::dense

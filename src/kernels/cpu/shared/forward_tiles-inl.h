@@ -167,8 +167,8 @@ class ForwardTiles {
       const Vec<R> shift = hn::Set(d, rows_.bias[row]);
       Vec<R> sum = hn::Load(d, sums);
       for (int c = panel.begin; c < panel.end; c += 2 * kLanes<R>) {
-        const Vec<R> first = exp2_of_score<E>(hn::Add(hn::Load(d, p + c), shift));
-        const Vec<R> second = exp2_of_score<E>(hn::Add(hn::Load(d, p + c + kLanes<R>), shift));
+        const Vec<R> first = exp2(hn::Add(hn::Load(d, p + c), shift));
+        const Vec<R> second = exp2(hn::Add(hn::Load(d, p + c + kLanes<R>), shift));
         sum = hn::Add(hn::Add(sum, first), second);
         store_pairs<E>(first, second, p + c / 2);
       }
