@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_case.h"
 #include "kernels/dense_oracle.h"
 
@@ -9,7 +8,7 @@ namespace {
 
 class DenseBackwardTest : public ::testing::TestWithParam<DenseCase> {
  protected:
-  void TearDown() override { set_simd_level(""); }
+  void TearDown() override { take_way(""); }
 };
 
 TEST_P(DenseBackwardTest, MatchesTheDefinitionOnEveryLevel) {
@@ -17,9 +16,9 @@ TEST_P(DenseBackwardTest, MatchesTheDefinitionOnEveryLevel) {
   DenseData data(GetParam());
   const DenseBackward<float> problem = data.backward();
   const DenseOracle oracle = dense_oracle<float>(problem, &problem.grad_out, problem.grad_lse);
-  for (const std::string& level : simd_levels()) {
+  for (const std::string& level : kernel_ways()) {
     SCOPED_TRACE(level);
-    set_simd_level(level);
+    take_way(level);
     run_forward(data.forward());
     run_backward(problem);
     EXPECT_LE(relative_error(data.grad_query.values(), oracle.grad_query), kGate);

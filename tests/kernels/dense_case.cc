@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
+
+#include "kernels/cpu/shared/simd.h"
 
 namespace nsimplex::kernels::testing {
 namespace {
@@ -366,6 +370,25 @@ std::vector<DenseCase> dense_cases() {
        .window = {{16, 0}, {-1, -1}},
        .causal = true},
   };
+}
+
+namespace {
+
+constexpr char kOtherTiles[] = "AVX3_other_tiles";
+
+}  // namespace
+
+std::vector<std::string> kernel_ways() {
+  std::vector<std::string> ways = simd_levels();
+  if (std::ranges::find(ways, "AVX3") != ways.end()) ways.emplace_back(kOtherTiles);
+  return ways;
+}
+
+void take_way(const std::string& name) {
+  set_wide_score_tiles(std::nullopt);
+  if (name != kOtherTiles) return set_simd_level(name);
+  set_simd_level("AVX3");
+  set_wide_score_tiles(!wide_score_tiles());
 }
 
 }  // namespace nsimplex::kernels::testing

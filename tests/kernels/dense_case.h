@@ -106,6 +106,13 @@ void run_forward(const DenseForward<T>& problem, Drive drive = {});
 template <class T>
 void run_backward(const DenseBackward<T>& problem, Drive drive = {});
 
+/// The SIMD levels, and AVX3 with the tiles of scores that this processor does not take
+/// (wide_score_tiles()).
+std::vector<std::string> kernel_ways();
+
+/// Runs what follows so. An empty name returns to the default.
+void take_way(const std::string& name);
+
 /// ||value - expected|| / ||expected|| over everything; the plain norm where expected is 0.
 double relative_error(const std::vector<float>& value, const std::vector<double>& expected);
 

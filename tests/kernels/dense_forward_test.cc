@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_case.h"
 #include "kernels/dense_oracle.h"
 
@@ -11,16 +10,16 @@ namespace {
 
 class DenseForwardTest : public ::testing::TestWithParam<DenseCase> {
  protected:
-  void TearDown() override { set_simd_level(""); }
+  void TearDown() override { take_way(""); }
 };
 
 TEST_P(DenseForwardTest, MatchesTheDefinitionOnEveryLevel) {
   DenseData data(GetParam());
   const DenseForward<float> problem = data.forward();
   const DenseOracle oracle = dense_oracle<float>(problem, nullptr, nullptr);
-  for (const std::string& level : simd_levels()) {
+  for (const std::string& level : kernel_ways()) {
     SCOPED_TRACE(level);
-    set_simd_level(level);
+    take_way(level);
     run_forward(problem);
     EXPECT_LE(relative_error(data.out.values(), oracle.out), 2e-6);
     ASSERT_EQ(data.lse.size(), oracle.lse.size());

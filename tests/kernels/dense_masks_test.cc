@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_case.h"
 #include "kernels/dense_oracle.h"
 
@@ -130,8 +129,8 @@ void expect_rows_match(const DenseData& data, const DenseOracle& oracle, int64_t
 
 class DenseMasksTest : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { set_simd_level(GetParam()); }
-  void TearDown() override { set_simd_level(""); }
+  void SetUp() override { take_way(GetParam()); }
+  void TearDown() override { take_way(""); }
 
   static void expect_match(const DenseCase& shape, float sink = 0.0f) {
     MaskedData data(shape);
@@ -234,7 +233,7 @@ TEST_P(DenseMasksTest, AnLseOfMoreTuplesScalesTheGradients) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, DenseMasksTest, ::testing::ValuesIn(simd_levels()),
+INSTANTIATE_TEST_SUITE_P(Levels, DenseMasksTest, ::testing::ValuesIn(kernel_ways()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/cpu/shared/simd.h"
 #include "kernels/dense_case.h"
 #include "kernels/dense_oracle.h"
 
@@ -17,8 +16,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class DenseRobustnessTest : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { set_simd_level(GetParam()); }
-  void TearDown() override { set_simd_level(""); }
+  void SetUp() override { take_way(GetParam()); }
+  void TearDown() override { take_way(""); }
 };
 
 void fill_row(Array& array, int64_t batch, int64_t head, int64_t row, float value) {
@@ -224,7 +223,7 @@ TEST_P(DenseRobustnessTest, QueriesWithoutTuplesGiveZeroAndMinusInfinity) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, DenseRobustnessTest, ::testing::ValuesIn(simd_levels()),
+INSTANTIATE_TEST_SUITE_P(Levels, DenseRobustnessTest, ::testing::ValuesIn(kernel_ways()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -98,6 +98,18 @@ TEST_F(SimdTest, NoLevelIsBeforeOneThatIsFasterOnItsFamily) {
   EXPECT_THAT(preferred_levels({.amd = true}, {"AVX2"}), ElementsAre("AVX2"));
 }
 
+TEST_F(SimdTest, OnlyMeasuredProcessorsHaveWideTilesOfScores) {
+  EXPECT_TRUE(loads_limit_products({.intel = true}));
+  EXPECT_FALSE(loads_limit_products({.intel = true, .bf16_pairs = true}));
+  EXPECT_FALSE(loads_limit_products({.amd = true}));
+  EXPECT_FALSE(loads_limit_products({}));
+  const bool own = wide_score_tiles();
+  set_wide_score_tiles(!own);
+  EXPECT_EQ(wide_score_tiles(), !own);
+  set_wide_score_tiles({});
+  EXPECT_EQ(wide_score_tiles(), own);
+}
+
 TEST_F(SimdTest, FamilyAndReasonFollowFromWhatDecidesTheOrder) {
   using ::testing::HasSubstr;
   using ::testing::Not;
@@ -109,7 +121,7 @@ TEST_F(SimdTest, FamilyAndReasonFollowFromWhatDecidesTheOrder) {
   EXPECT_EQ(family_name("AMD", zen3, narrow), "AMD with AVX2");
   EXPECT_EQ(family_name("Intel", cooper, targets), "Intel with AVX512-BF16");
   EXPECT_EQ(family_name("Intel", rapids, targets), "Intel with AMX");
-  EXPECT_EQ(family_name("Intel", {}, targets), "Intel with AVX-512");
+  EXPECT_EQ(family_name("Intel", {.intel = true}, targets), "Intel with AVX-512");
   EXPECT_EQ(family_name("Arm", {}, {"NEON"}), "Arm with NEON");
   EXPECT_THAT(preference_reason(zen4, targets), HasSubstr("Zen 4"));
   EXPECT_THAT(preference_reason(cooper, targets), Not(HasSubstr("AMX_BF16")));

@@ -12,6 +12,7 @@
 #include "kernels/cpu/shared/backward_rows-inl.h"
 #include "kernels/cpu/shared/block_products-inl.h"
 #include "kernels/cpu/shared/own_panel-inl.h"
+#include "kernels/cpu/shared/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -205,17 +206,13 @@ class BackwardBlock : public BackwardRows<T> {
 
   template <Masking kMasking>
   void weigh_tiles(const PanelPart<R>& part, int strip) {
-    for (int r = 0; r < kStripRows; r += kTile.score_rows) {
-      int v = part.vector;
-      for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
-        weight_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
-        if (gradients_.want_ds) score_gradient_tile<kTile.score_vectors>(strip + r, v);
-      }
-      for (; v < part.vector_end; ++v) {
-        weight_tile<1, kMasking>(part, strip, r, v);
-        if (gradients_.want_ds) score_gradient_tile<1>(strip + r, v);
-      }
-    }
+    for_each_score_tile(wide_tiles_, part.vector, part.vector_end,
+                        [&]<int kRows, int kVectors>(int row, int vector) HWY_ATTR {
+                          weight_tile<kRows, kVectors, kMasking>(part, strip, row, vector);
+                          if (gradients_.want_ds) {
+                            score_gradient_tile<kRows, kVectors>(strip + row, vector);
+                          }
+                        });
   }
 
   // Sums over rows use every column that some strip of the block sees.
@@ -231,9 +228,8 @@ class BackwardBlock : public BackwardRows<T> {
   }
 
   // P = 2^(U K^T - lse), exactly 0 where masked. `row` counts within the strip.
-  template <int kVectors, Masking kMasking>
+  template <int kRows, int kVectors, Masking kMasking>
   HWY_INLINE void weight_tile(const PanelPart<R>& part, int strip, int row, int vector) {
-    constexpr int kRows = kTile.score_rows;
     const Tag<R> d;
     const int block_row = strip + row;
     R* const weights = p + block_row * kPanelKeys + vector * kLanes<R>;
@@ -272,9 +268,8 @@ class BackwardBlock : public BackwardRows<T> {
   }
 
   // dS = P o (G V^T + share - delta).
-  template <int kVectors>
+  template <int kRows, int kVectors>
   HWY_INLINE void score_gradient_tile(int row, int vector) {
-    constexpr int kRows = kTile.score_rows;
     const Tag<R> d;
     Tile<R, kRows, kVectors> dp;
     NSIMPLEX_UNROLL
@@ -344,6 +339,7 @@ class BackwardBlock : public BackwardRows<T> {
 
   const DenseProblem<T>& problem_;
   const R score_scale_;
+  const bool wide_tiles_ = wide_score_tiles();
   const HeadPack<R>& pack_;
   const BlockGradients<R> gradients_;
   TupleFilter<T>& filter_;

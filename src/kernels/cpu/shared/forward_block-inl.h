@@ -13,6 +13,7 @@
 #include "kernels/cpu/shared/forward_rows-inl.h"
 #include "kernels/cpu/shared/forward_tiles-inl.h"
 #include "kernels/cpu/shared/own_panel-inl.h"
+#include "kernels/cpu/shared/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
@@ -157,19 +158,15 @@ class ForwardBlock : public ForwardRows<T> {
 
   template <Masking kMasking>
   void score_tiles(const PanelPart<R>& part, int strip) {
-    for (int r = 0; r < kStripRows; r += kTile.score_rows) {
-      int v = part.vector;
-      for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
-        score_tile<kTile.score_vectors, kMasking>(part, strip, r, v);
-      }
-      for (; v < part.vector_end; ++v) score_tile<1, kMasking>(part, strip, r, v);
-    }
+    for_each_score_tile(wide_tiles_, part.vector, part.vector_end,
+                        [&]<int kRows, int kVectors>(int row, int vector) HWY_ATTR {
+                          score_tile<kRows, kVectors, kMasking>(part, strip, row, vector);
+                        });
   }
 
   // The tile of rows from `row` of the strip and kVectors vectors from `vector`.
-  template <int kVectors, Masking kMasking>
+  template <int kRows, int kVectors, Masking kMasking>
   HWY_INLINE void score_tile(const PanelPart<R>& part, int strip, int row, int vector) {
-    constexpr int kRows = kTile.score_rows;
     const Tag<R> d;
     const R* const own_bias = bias + strip + row;
     const int* const item = block.item + strip + row;
@@ -190,13 +187,16 @@ class ForwardBlock : public ForwardRows<T> {
     mask_scores<kMasking>(s, part, row, vector);
     // x86 returns the second operand if one is NaN, so a NaN never hides a large score of another
     // row.
-    Vec<R> largest = s.at[0][0];
+    // One chain of maxima per row: a chain of the whole tile has a latency of 64 cycles.
+    Vec<R> largest;
     bool fresh = false;
     NSIMPLEX_UNROLL
     for (int r = 0; r < kRows; ++r) {
       fresh |= state[item[r]].fresh();
+      Vec<R> own = s.at[r][0];
       NSIMPLEX_UNROLL
-      for (int v = 0; v < kVectors; ++v) largest = hn::Max(s.at[r][v], largest);
+      for (int v = 1; v < kVectors; ++v) own = hn::Max(s.at[r][v], own);
+      largest = r == 0 ? own : hn::Max(own, largest);
     }
     if (HWY_UNLIKELY(fresh ||
                      !hn::AllTrue(d, hn::Le(largest, hn::Set(d, SoftmaxState<R>::kSlack))))) {
@@ -207,7 +207,7 @@ class ForwardBlock : public ForwardRows<T> {
           hn::Store(s.at[r][v], d, weights + r * kPanelKeys + v * kLanes<R>);
         }
       }
-      raise_maxima(part, strip, row, vector, kVectors);
+      raise_maxima(part, strip, {row, row + kRows}, {vector, vector + kVectors});
       NSIMPLEX_UNROLL
       for (int r = 0; r < kRows; ++r) {
         NSIMPLEX_UNROLL
@@ -230,18 +230,17 @@ class ForwardBlock : public ForwardRows<T> {
   }
 
   // P holds the scores of a tile, minus the previous maxima. Raises maxima if the scores require
-  // it, and subtracts the new ones instead.
-  HWY_NOINLINE void raise_maxima(const PanelPart<R>& part, int strip, int row, int vector,
-                                 int vectors) {
+  // it, and subtracts the new ones instead. `rows` count within the strip.
+  HWY_NOINLINE void raise_maxima(const PanelPart<R>& part, int strip, Range rows, Range vectors) {
     const Tag<R> d;
-    R used[kTile.score_rows];
-    for (int r = 0; r < kTile.score_rows; ++r) used[r] = -bias[strip + row + r];
-    for (int r = 0; r < kTile.score_rows; ++r) {
-      const int item = block.item[strip + row + r];
+    R used[kStripRows];
+    for (int64_t r = rows.begin; r < rows.end; ++r) used[r] = -bias[strip + r];
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const int item = block.item[strip + r];
       if (item == kChunkItems) break;
-      const R* const scores = p + (row + r) * kPanelKeys + vector * kLanes<R>;
-      Vec<R> largest = hn::Load(d, scores);
-      for (int v = 1; v < vectors; ++v) {
+      R* const scores = p + r * kPanelKeys;
+      Vec<R> largest = hn::Load(d, scores + vectors.begin * kLanes<R>);
+      for (int64_t v = vectors.begin + 1; v < vectors.end; ++v) {
         largest = hn::Max(hn::Load(d, scores + v * kLanes<R>), largest);
       }
       const R top = hn::GetLane(hn::MaxOfLanes(d, largest));
@@ -249,27 +248,28 @@ class ForwardBlock : public ForwardRows<T> {
       // infinity.
       if (top <= std::numeric_limits<R>::lowest()) continue;
       const R logit = top + used[r];
-      if (state[item].exceeded_by(logit)) raise_strip(logit, part, strip, row + r, vector);
+      if (state[item].exceeded_by(logit)) {
+        raise_strip(logit, part, strip, static_cast<int>(r), rows, vectors);
+      }
     }
-    for (int r = 0; r < kTile.score_rows; ++r) {
-      const R shift = -bias[strip + row + r] - used[r];
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      const R shift = -bias[strip + r] - used[r];
       if (shift == R{0}) continue;
-      for (int v = 0; v < vectors; ++v) {
-        R* const scores = p + (row + r) * kPanelKeys + (vector + v) * kLanes<R>;
+      for (int64_t v = vectors.begin; v < vectors.end; ++v) {
+        R* const scores = p + r * kPanelKeys + v * kLanes<R>;
         hn::Store(hn::Sub(hn::Load(d, scores), hn::Set(d, shift)), d, scores);
       }
     }
   }
 
-  // Gives the item of a row a new maximum. The weights of this strip that were computed before
-  // `vector` of this tile are rescaled too.
-  void raise_strip(R max, const PanelPart<R>& part, int strip, int row, int vector) {
+  // Gives the item of a row a new maximum. The weights of this strip that were computed before this
+  // tile are rescaled too: those of all vectors before, and those of the rows above.
+  void raise_strip(R max, const PanelPart<R>& part, int strip, int row, Range rows, Range vectors) {
     const auto raised = this->raise_item(max, strip + row);
     if (raised.factor == R{1}) return;
-    const int tile = row / kTile.score_rows * kTile.score_rows;
-    const int end = std::min(raised.end - strip, tile + kTile.score_rows);
+    const int end = std::min(raised.end - strip, kStripRows);
     for (int r = std::max(raised.begin - strip, 0); r < end; ++r) {
-      const int done = r < tile ? part.vector_end : vector;
+      const int64_t done = r < rows.begin ? vectors.end : vectors.begin;
       scale_row(p + r * kPanelKeys + part.vector * kLanes<R>, raised.factor,
                 (done - part.vector) * kLanes<R>);
     }
@@ -278,6 +278,7 @@ class ForwardBlock : public ForwardRows<T> {
   const HeadPack<R>& pack_;
   const int64_t dim_, panel_rows_;
   const R score_scale_;
+  const bool wide_tiles_ = wide_score_tiles();
   TupleFilter<T>& filter_;
   GeneralForward<T, E> general_;
   ForwardTiles<T, E> tiles_;

@@ -86,6 +86,7 @@ const Processor& this_processor() {
     Processor found;
 #if HWY_ARCH_X86_64
     __builtin_cpu_init();
+    found.intel = __builtin_cpu_is("intel");
     found.amd = __builtin_cpu_is("amd");
     found.bf16_pairs =
         (available_targets() & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512bf16");
@@ -94,6 +95,11 @@ const Processor& this_processor() {
     return found;
   }();
   return processor;
+}
+
+std::atomic<bool>& wide_tiles() {
+  static std::atomic<bool> wide{loads_limit_products(this_processor())};
+  return wide;
 }
 
 // Highway's targets of this machine, best first.
@@ -127,6 +133,14 @@ void choose_by_name(const std::string& name) {
 }
 
 }  // namespace
+
+bool loads_limit_products(Processor processor) { return processor.intel && !processor.bf16_pairs; }
+
+bool wide_score_tiles() { return wide_tiles(); }
+
+void set_wide_score_tiles(std::optional<bool> wide) {
+  wide_tiles() = wide.value_or(loads_limit_products(this_processor()));
+}
 
 std::vector<std::string> preferred_levels(Processor processor, std::vector<std::string> targets) {
   const auto plain = std::ranges::find(targets, kAvx512Level);
@@ -187,7 +201,7 @@ std::string processor_name() {
 std::string processor_family() {
   std::string vendor = "Arm";
 #if HWY_ARCH_X86_64
-  vendor = this_processor().amd ? "AMD" : __builtin_cpu_is("intel") ? "Intel" : "other x86";
+  vendor = this_processor().amd ? "AMD" : this_processor().intel ? "Intel" : "other x86";
 #endif
   return family_name(vendor, this_processor(), target_names());
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,22 @@ std::vector<std::string> emulated_simd_levels();
 
 /// The properties of a processor that decide the order of its levels.
 struct Processor {
+  bool intel = false;
   bool amd = false;         ///< measured: products of pairs are twice as fast as fp32 ones
   bool bf16_pairs = false;  ///< AVX512-BF16
   bool bf16_tiles = false;  ///< AMX-BF16 and AVX512-BF16
 };
+
+/// Whether loads limit products in registers on such a processor: Intel with AVX-512 and without
+/// AVX512-BF16 (measured on Ice Lake). Others keep the tiles that were measured there.
+bool loads_limit_products(Processor processor);
+
+/// Whether the scores of dense attention have tiles that load less for each multiply-add
+/// (TileShape): where loads limit products.
+bool wide_score_tiles();
+
+/// Another answer, for tests; none returns to that of this processor.
+void set_wide_score_tiles(std::optional<bool> wide);
 
 /// Inserts the levels AMX_BF16 and AVX3_BF16 into `targets`, which are Highway's, best first. No
 /// level is before one that is faster on that family of processors.

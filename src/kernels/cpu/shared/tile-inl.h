@@ -132,6 +132,29 @@ HWY_INLINE void add_product(R* c, int64_t c_row, int rows, const R* a, int64_t a
   }
 }
 
+/// Calls tile.operator()<kRows, kVectors>(row, vector) for the score tiles of a strip's vectors
+/// [vector, end): the widest tiles first, and all rows before the next vectors.
+template <int kVectors, class Body>
+HWY_INLINE void for_each_score_tile(int vector, int end, const Body& tile) {
+  constexpr int kRows = kTile.rows_of_score(kVectors);
+  static_assert(kStripRows % kRows == 0);
+  for (; vector + kVectors <= end; vector += kVectors) {
+    for (int r = 0; r < kStripRows; r += kRows) {
+      tile.template operator()<kRows, kVectors>(r, vector);
+    }
+  }
+  if constexpr (kVectors > 1) for_each_score_tile<kVectors - 1>(vector, end, tile);
+}
+
+/// The same with tiles of the shape `score`, or of the shape `wide`, which only x86 has apart.
+template <class Body>
+HWY_INLINE void for_each_score_tile(bool wide, int vector, int end, const Body& tile) {
+  if constexpr (HWY_ARCH_X86 && kTile.wide_vectors > kTile.score_vectors) {
+    if (wide) return for_each_score_tile<kTile.wide_vectors>(vector, end, tile);
+  }
+  for_each_score_tile<kTile.score_vectors>(vector, end, tile);
+}
+
 /// Lanes `column + [0, kLanes<R>)` that lie in [begin, end).
 template <class R>
 HWY_INLINE hn::Mask<Tag<R>> within(int column, int begin, int end) {

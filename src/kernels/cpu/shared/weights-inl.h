@@ -12,22 +12,16 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
-/// A strip's raw scores: to[row, column] = scale sum_k a[row, k] panel[k, column] for kStripRows
-/// rows and the columns of `part`. Numbers are scaled before they are multiplied, so their scale is
-/// left out (see scaled()).
-template <class E, class R, int kVectors>
+/// The tile of multiply_strip() that starts at `a`, `panel` and `to`.
+template <class E, class R, int kRows, int kVectors>
 HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t depth, R scale,
                               R* to) {
   const Tag<R> d;
-  Tile<R, kTile.score_rows, kVectors> s;
-  NSIMPLEX_UNROLL
-  for (int r = 0; r < kTile.score_rows; ++r) {
-    NSIMPLEX_UNROLL
-    for (int v = 0; v < kVectors; ++v) s.at[r][v] = hn::Zero(d);
-  }
+  Tile<R, kRows, kVectors> s;
+  s.zero();
   s.template multiply_add<E>(a, a_row, 1, panel, kPanelKeys, depth);
   NSIMPLEX_UNROLL
-  for (int r = 0; r < kTile.score_rows; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     NSIMPLEX_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       const Vec<R> score = scaled<E>(s.at[r][v], hn::Set(d, scale));
@@ -36,20 +30,18 @@ HWY_INLINE void multiply_tile(const R* a, int64_t a_row, const R* panel, int64_t
   }
 }
 
+/// A strip's raw scores: to[row, column] = scale sum_k a[row, k] panel[k, column] for kStripRows
+/// rows and the columns of `part`. Numbers are scaled before they are multiplied, so their scale is
+/// left out (see scaled()).
 template <class E, class R>
 void multiply_strip(const R* a, int64_t a_row, const R* panel, int64_t depth, R scale,
                     const PanelPart<R>& part, R* to) {
-  for (int r = 0; r < kStripRows;
-       r += kTile.score_rows, a += kTile.score_rows * a_row, to += kTile.score_rows * kPanelKeys) {
-    int v = part.vector;
-    for (; v + kTile.score_vectors <= part.vector_end; v += kTile.score_vectors) {
-      multiply_tile<E, R, kTile.score_vectors>(a, a_row, panel + v * kLanes<R>, depth, scale,
-                                               to + v * kLanes<R>);
-    }
-    for (; v < part.vector_end; ++v) {
-      multiply_tile<E, R, 1>(a, a_row, panel + v * kLanes<R>, depth, scale, to + v * kLanes<R>);
-    }
-  }
+  for_each_score_tile<kTile.score_vectors>(
+      part.vector, part.vector_end, [&]<int kRows, int kVectors>(int row, int vector) HWY_ATTR {
+        multiply_tile<E, R, kRows, kVectors>(a + row * a_row, a_row, panel + vector * kLanes<R>,
+                                             depth, scale,
+                                             to + row * kPanelKeys + vector * kLanes<R>);
+      });
 }
 
 /// Scales a strip's raw scores that tiles left.
