@@ -14,7 +14,10 @@ from .._library import operators
 #: Seconds between two calls of ``progress``.
 _PERIOD = 0.1
 # Places in the tensor that is shared with the operator.
-_DONE, _ALL, _ASKED_TO_END, _ENDED_EARLY = range(4)
+_DONE = 0
+_ALL = 1
+_ASKED_TO_END = 2
+_ENDED_EARLY = 3
 
 
 def run_watched(

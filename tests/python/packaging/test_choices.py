@@ -186,7 +186,7 @@ TEXTS = {
     "CausalPipeline": "layer",
     "CausalPipeline.encode": "gene_ids",
     "EquivariantClass": "name",
-    "GraphPicture": "svg",
+    "GraphPicture": "svg narrow",
     "JsonTokenizer": "separator",
     "JsonTokenizer.encode": "text",
     "LayerReport": "name kind block",
