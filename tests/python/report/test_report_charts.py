@@ -32,7 +32,7 @@ def test_a_learned_graph_says_what_to_see(tmp_path):
     test_report_learned.write_run(tmp_path, list("abcd"), test_report_learned.random_dag(4, 5))
     text, _ = read(tmp_path)
     above = text.partition("Learned graph")[2].partition('<div style="max-width')[0]
-    assert above.endswith("arrows lead down from causes to effects.</p>")
+    assert above.endswith("edges lead down from causes to effects.</p>")
 
 
 def test_names_of_curves_that_end_together_lie_apart(tmp_path):
