@@ -121,6 +121,8 @@ TEST(CausalPipeline, KeepsEdgesThatSamplesHaveAndTurnsOthersByNoise) {
   const EdgeConfidence& sure = *pipeline.state().confidence;
   EXPECT_EQ(sure.replicates, 8);
   EXPECT_TRUE(at::equal(pipeline.state().adjacency, sure.stable(0.9)));
+  pipeline.embed(simulated.weights);
+  EXPECT_FALSE(pipeline.state().confidence);
 
   CausalSimulationOptions exponential{.nodes = 6, .degree = 1, .observations = 1500};
   exponential.noise = CausalNoise::exponential;

@@ -35,10 +35,12 @@ class CausalFit(NamedTuple):
 class FitInterrupted(KeyboardInterrupt):
     """Ctrl-C ended a fit that had a graph by then.
 
-    try:
-        found = causal_fit(table)
-    except FitInterrupted as stopped:
-        found = stopped.fit        # the best graph so far
+        try:
+            found = causal_fit(table)
+        except FitInterrupted as stopped:
+            found = stopped.fit        # the best graph so far
+
+    An estimator whose ``fit`` raises it has the same graph.
     """
 
     def __init__(self, fit: CausalFit):

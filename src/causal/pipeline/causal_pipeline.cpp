@@ -173,7 +173,10 @@ CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstrain
 }
 
 CausalPipeline& CausalPipeline::embed(const std::optional<Tensor>& adjacency) {
-  if (adjacency) state_.adjacency = adjacency->to(at::kDouble);
+  if (adjacency) {
+    state_.adjacency = adjacency->to(at::kDouble);
+    state_.confidence.reset();  // of another graph
+  }
   check_fitted(state_.adjacency.defined());
   CausalEmbeddingOptions options;
   options.dimension = options_.dimension;
