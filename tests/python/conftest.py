@@ -4,6 +4,7 @@ NSIMPLEX_BUILD_DIR set to nothing leaves sys.path alone, so that an installed pa
 """
 
 import os
+import random
 import signal
 import sys
 from pathlib import Path
@@ -20,6 +21,27 @@ BUILD = os.environ.get("NSIMPLEX_BUILD_DIR", str(ROOT / "build" / "release"))
 
 if BUILD:
     sys.path.insert(0, str(Path(BUILD).absolute() / "python"))
+
+
+def _seed():
+    random.seed(0)
+    if "numpy" in sys.modules:  # tests of the command line import neither
+        sys.modules["numpy"].random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _seeded_module():
+    """Fixtures of a module draw the same numbers in every run."""
+    _seed()
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    """A test draws the same numbers in every run, and alone as among others. Random numbers that
+    differ between runs make a test fail once in many runs, where nobody can repeat it."""
+    _seed()
 
 
 @pytest.fixture(scope="session")

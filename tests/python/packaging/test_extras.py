@@ -21,6 +21,11 @@ def extras(project):
     }
 
 
+def words(page):
+    """A page without its line breaks."""
+    return " ".join(page.read_text(encoding="utf-8").split())
+
+
 def test_the_tour_has_a_row_per_extra(root, extras):
     page = (root / "docs" / "tour.md").read_text(encoding="utf-8")
     section = page.partition("### Optional packages")[2]
@@ -52,10 +57,9 @@ def test_commands_name_a_package_with_its_extra(root, extras):
 
 
 def test_the_supported_versions_are_those_that_pages_tell(root, project):
-    readme = (root / "README.md").read_text(encoding="utf-8")
+    readme, tour = (words(root / page) for page in ("README.md", "docs/tour.md"))
     assert project["requires-python"] == ">=3.10" and "Python 3.10 or later" in readme
-    assert "torch 2.11 to 2.14" in readme
-    assert "torch 2.11 to 2.14" in (root / "docs" / "tour.md").read_text(encoding="utf-8")
+    assert "torch 2.11 to 2.14" in readme and "torch 2.11 to 2.14" in tour
 
 
 def test_the_classifiers_name_the_versions_of_the_systems_of_the_readme(root, project):
@@ -63,5 +67,5 @@ def test_the_classifiers_name_the_versions_of_the_systems_of_the_readme(root, pr
     named = [each for each in project["classifiers"] if each.startswith("Programming Language ::")]
     minors = [each.rpartition(" ")[2] for each in named if ":: Python :: 3." in each]
     assert minors == ["3.11", "3.12", "3.13"]
-    readme = (root / "README.md").read_text(encoding="utf-8")
+    readme = words(root / "README.md")
     assert all(system in readme for system in ("Debian 12", "Debian 13", "Ubuntu 24.04"))
