@@ -1,16 +1,19 @@
 """Tables with interventions, groups, missing values and columns of several kinds.
 
-    python bench/compare/rows_and_kinds.py interventions groups missing kinds --seeds 10
+    python bench/compare/rows_and_kinds.py interventions soft groups missing kinds --seeds 10
     python bench/compare/rows_and_kinds.py kinds --rows 300 --seeds 5 --limit 120
 
 Random linear graphs of 12 columns, one edge per column, noises of free variances, every column
 divided by its deviation, 1,000 rows. `wrong` is the mean number of pairs of columns that are not as
 in the true graph; an edge without a direction, as peers may answer, counts one half. Peers take
-part if they are installed (`pip install gies causal-learn`), each fit for at most `--limit`
-seconds of processor time.
+part if they are installed (`pip install gies causal-learn graphical_model_learning`), each fit for
+at most `--limit` seconds of processor time.
 
 - interventions: half of the rows set one column, in turns, to noise of deviation 2 about 1. The
   peer is GIES.
+- soft: half of the rows shift one column, in turns, by 1 and give its noise a deviation of 2, while
+  its causes still act. The peers are IGSP of graphical_model_learning, with tests at the level of
+  0.001 for independence and invariance, and GIES, which takes the interventions for perfect ones.
 - groups: 20 batches, each with an offset of deviation 3 in every column. The peer is CD-NOD of
   causal-learn, to which the number of the batch is a column.
 - missing: a share of the values is missing completely at random. The peer is MV-PC of causal-learn.
@@ -36,6 +39,8 @@ from nsimplex import causal
 COLUMNS = 12
 PEERS = (
     "gies",
+    "conditional_independence",
+    "graphical_model_learning",
     "causallearn.search.ConstraintBased.CDNOD",
     "causallearn.search.ConstraintBased.PC",
     "causallearn.search.ScoreBased.GES",
@@ -72,14 +77,18 @@ def wrong(graph: np.ndarray, weights: np.ndarray) -> float:
     return total
 
 
-def linear(weights, rng, rows: int, targets=None) -> np.ndarray:
+def linear(weights, rng, rows: int, targets=None, soft: bool = False) -> np.ndarray:
+    """With targets, rows whose column is set from outside, or shifted where its causes still
+    act."""
     noise = rng.normal(size=(rows, COLUMNS)) * rng.uniform(0.5, 2, COLUMNS)
     table = np.zeros((rows, COLUMNS))
     for column in order_of(weights):
         table[:, column] = table @ weights[:, column] + noise[:, column]
         if targets is not None:
             set_here = targets == column
-            table[set_here, column] = 1 + 2 * rng.normal(size=set_here.sum())
+            outside = 1 + 2 * rng.normal(size=set_here.sum())
+            caused = table[set_here] @ weights[:, column] if soft else 0
+            table[set_here, column] = caused + outside
     return table
 
 
@@ -92,6 +101,21 @@ def gies(table: np.ndarray, targets: np.ndarray) -> np.ndarray:
     data = [table[targets == each] for each in sets]
     names = [[] if each < 0 else [each] for each in sets]
     return importlib.import_module("gies").fit_bic(data, names)[0]
+
+
+def igsp(table: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    tests = importlib.import_module("conditional_independence")
+    search = importlib.import_module("graphical_model_learning").igsp
+    sets = sorted(set(targets.tolist()) - {-1})
+    rows = table[targets < 0]
+    independence = tests.MemoizedCI_Tester(
+        tests.partial_correlation_test, tests.partial_correlation_suffstat(rows), alpha=1e-3
+    )
+    changed = tests.gauss_invariance_suffstat(rows, [table[targets == each] for each in sets])
+    invariance = tests.MemoizedInvarianceTester(tests.gauss_invariance_test, changed, alpha=1e-3)
+    settings = [{"interventions": [each]} for each in sets]
+    found = search(settings, set(range(table.shape[1])), independence, invariance)
+    return found.to_amat(list(range(table.shape[1])))[0]
 
 
 def cd_nod(table: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -129,6 +153,21 @@ def interventions(rng, rows: int) -> tuple[np.ndarray, Answers]:
         "targets": lambda: fitted(table, targets=targets),
         "rows as observations": lambda: fitted(table),
         "rows without interventions": lambda: fitted(table[targets < 0]),
+        "GIES": lambda: gies(table, targets),
+    }
+
+
+def soft(rng, rows: int) -> tuple[np.ndarray, Answers]:
+    weights = weights_of(rng)
+    targets = np.where(np.arange(rows) % 2, np.arange(rows) // 2 % COLUMNS, -1)
+    table = linear(weights, rng, rows, targets, soft=True)
+    table /= table.std(axis=0)
+    return weights, {
+        "targets, soft": lambda: fitted(table, targets=targets, soft=True),
+        "targets, as perfect": lambda: fitted(table, targets=targets),
+        "rows as observations": lambda: fitted(table),
+        "rows without interventions": lambda: fitted(table[targets < 0]),
+        "IGSP": lambda: igsp(table, targets),
         "GIES": lambda: gies(table, targets),
     }
 
@@ -199,6 +238,7 @@ def kinds(rng, rows: int) -> tuple[np.ndarray, Answers]:
 
 TABLES = {
     "interventions": interventions,
+    "soft": soft,
     "groups": groups,
     "missing": missing(0.1),
     "missing-30": missing(0.3),
