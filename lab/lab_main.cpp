@@ -1,6 +1,7 @@
 #include "lab/experiments.h"
 
 int main(int argc, char** argv) {
-  nsimplex::cli::keep_freed_memory();
-  return nsimplex::cli::run(nsimplex::lab::kProgram, nsimplex::cli::typed_words(argc, argv));
+  using namespace nsimplex;
+  cli::keep_freed_memory();
+  cli::leave(cli::run(lab::kProgram, cli::typed_words(argc, argv)));
 }

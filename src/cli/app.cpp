@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -165,6 +166,12 @@ int run(const Program& program, std::vector<std::string> words, training::Ranks&
   }
   const int code = run_action(session.action, ranks);
   return code == kSuccess && interrupt::requested() ? kInterruptedCode : code;
+}
+
+void leave(int code) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 void add_graph_command(CLI::App& parent, Session& session) {

@@ -42,4 +42,8 @@ std::vector<std::string> typed_words(int count, char** arguments);
 int run(const Program& program, std::vector<std::string> words,
         training::Ranks& ranks = training::only_rank());
 
+/// Ends the process at once, when what was printed is written. A program that returns from its main
+/// function takes 0.1 s longer, because PyTorch takes each of its operators out of its registries.
+[[noreturn]] void leave(int code);
+
 }  // namespace nsimplex::cli

@@ -6,5 +6,5 @@ int main(int argc, char** argv) {
   std::vector<std::string> words = cli::typed_words(argc, argv);
   if (auto of_lab = cli::lab_arguments(words)) return cli::start_lab(std::move(*of_lab));
   cli::keep_freed_memory();
-  return cli::run(cli::kProduct, std::move(words));
+  cli::leave(cli::run(cli::kProduct, std::move(words)));
 }

@@ -7,12 +7,21 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
+
+#include "cli/app.h"
+#include "cli/lab_program.h"
+#ifdef NSIMPLEX_TESTS_LAB
+#include "lab/experiments.h"
+#endif
 
 namespace nsimplex::cli::testing {
 namespace {
@@ -32,24 +41,59 @@ std::string read(const std::string& path) {
   return text.str();
 }
 
-}  // namespace
-
-Process::Process(const std::vector<std::string>& arguments, const std::string& program)
-    : out_path_(new_file()), err_path_(new_file()) {
-  std::vector<std::string> words{program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+// As the main function of a program gets them.
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  return pointers;
+}
+
+bool has_one_thread() {
+  const std::filesystem::directory_iterator threads("/proc/self/task");
+  return std::distance(begin(threads), end(threads)) == 1;
+}
+
+std::vector<std::string> typed(std::vector<std::string> words) {
+  words.insert(words.begin(), "nsimplex");
+  return typed_words(static_cast<int>(words.size()), pointers_to(words).data());
+}
+
+// What the main functions of nsimplex and nsimplex-lab do.
+int main_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = typed(arguments);
+  if (auto of_lab = lab_arguments(words)) {
+#ifdef NSIMPLEX_TESTS_LAB
+    keep_freed_memory();
+    return cli::run(lab::kProgram, typed(std::move(*of_lab)));
+#else
+    return start_lab(std::move(*of_lab));
+#endif
+  }
+  keep_freed_memory();
+  return cli::run(kProduct, std::move(words));
+}
+
+}  // namespace
+
+Process::Process(const std::function<int()>& main) : out_path_(new_file()), err_path_(new_file()) {
+  std::fflush(nullptr);  // or the fork would write it as well
   pid_ = fork();
   if (pid_ == 0) {
     dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
     dup2(open(out_path_.c_str(), O_WRONLY), STDOUT_FILENO);
     dup2(open(err_path_.c_str(), O_WRONLY), STDERR_FILENO);
-    execv(program.c_str(), pointers.data());
-    _exit(127);
+    leave(main());
   }
 }
+
+Process::Process(const std::vector<std::string>& arguments, const std::string& program)
+    : Process([&] {
+        std::vector<std::string> words{program};
+        words.insert(words.end(), arguments.begin(), arguments.end());
+        execv(program.c_str(), pointers_to(words).data());
+        return 127;
+      }) {}
 
 Process::~Process() {
   if (pid_ > 0) {
@@ -100,8 +144,10 @@ std::vector<std::string> with(std::vector<std::string> arguments,
 }
 
 Finished run(const std::vector<std::string>& arguments) {
-  return run_program(NSIMPLEX_EXECUTABLE, arguments);
+  if (!has_one_thread()) return run_program(NSIMPLEX_EXECUTABLE, arguments);
+  return Process([&] { return main_of(arguments); }).wait();
 }
+
 Finished run_program(const std::string& program, const std::vector<std::string>& arguments) {
   return Process(arguments, program).wait();
 }

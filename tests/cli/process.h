@@ -15,11 +15,13 @@ struct Finished {
   std::string out, err;
 };
 
-/// A running `nsimplex` process with its standard output and error in files.
+/// A running process, by default of `nsimplex`, with its standard output and error in files.
 class Process {
  public:
   explicit Process(const std::vector<std::string>& arguments,
                    const std::string& program = NSIMPLEX_EXECUTABLE);
+  /// A fork of this process that ends with the code of `main`.
+  explicit Process(const std::function<int()>& main);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -43,7 +45,9 @@ void wait_until(const std::function<bool()>& happened);
 std::vector<std::string> with(std::vector<std::string> arguments,
                               const std::vector<std::string>& more);
 
-/// Runs `nsimplex` with these arguments to its end.
+/// Runs `nsimplex` with these arguments to its end. The program takes 0.3 s to load LibTorch, so this
+/// does what its main function does in a fork of the test, which has loaded it. A test that has
+/// started threads starts the program, because a fork would lose them.
 Finished run(const std::vector<std::string>& arguments);
 
 /// Runs another program, or `nsimplex` in another place.
