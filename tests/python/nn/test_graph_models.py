@@ -278,9 +278,9 @@ def test_classes_without_training_rows_and_missing_labels():
     labels[::3, 0] = torch.nan
     model = MODELS["gcn"](task="node", target="labels", outputs=2, node_channels=4, edge_channels=0)
     found = fit_graphs(
-        model, dataclasses.replace(data, targets=labels), split, epochs=20, learning_rate=1e-2
+        model, dataclasses.replace(data, targets=labels), split, epochs=60, learning_rate=2e-2
     )
-    assert found.validation["auc"] > 0.6
+    assert found.validation["auc"] > 0.8
     with pytest.raises(ValueError, match=r"targets: expected classes 0 to 1, got 2"):
         fit_graphs(
             MODELS["gcn"](
