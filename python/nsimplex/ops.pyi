@@ -95,6 +95,8 @@ def causal_embed(
 
 def causal_embedding_warning(tangents: Tensor, adjacency: Tensor | None = None) -> str: ...
 
+def causal_few_rows(table: Tensor, names: Sequence[str]) -> str: ...
+
 def causal_fit(
     table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,

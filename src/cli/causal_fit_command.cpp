@@ -10,6 +10,7 @@
 #include "causal/structure/fit_watch.h"
 #include "causal/structure/parent_search.h"
 #include "causal/structure/prepare.h"
+#include "causal/tables/few_rows.h"
 #include "causal/tensors.h"
 #include "cli/causal_certainty.h"
 #include "cli/causal_fit_report.h"
@@ -139,6 +140,15 @@ void report_turned(const FitOptions& o, const NoiseDirections& found, const Caus
   log.write("noise_directions", {{"p_value", found.p_value},
                                  {"gain", found.gain},
                                  {"turned", turned},
+void warn_of_few_rows(const CausalTable& table) {
+  std::vector<std::string> shown;
+  for (const std::string& name : table.names) shown.push_back(quoted_name(name));
+  const Matrix& values = table.observations.values;
+  const std::string warning =
+      causal::few_rows_warning({values.data(), values.rows(), values.cols()}, shown);
+  if (!warning.empty()) log_warning_once("few rows", warning);
+}
+
                                  {"findings", Json::array({finding})}});
   if (o.json) return;
   for (const std::string& edge : turned) print(fmt::format("turned {}\n", printable(edge)));
@@ -153,9 +163,7 @@ int run_fit(const FitOptions& o) {
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
-  const Matrix& values = table.observations.values;
-  const std::string warning = causal::few_rows_warning(values.rows(), values.cols());
-  if (!warning.empty()) log_warning_once("few rows", warning);
+  warn_of_few_rows(table);
   const CausalFitOptions options = options_of(o, table);
   if (causal::keeps_graph(options.estimator)) interrupt::defer();
   CausalFit result = fit(o, options, table);

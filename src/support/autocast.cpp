@@ -65,6 +65,7 @@ constexpr const char* kAsGiven[] = {
     "causal_edge_samples",
     "causal_embed",
     "causal_embedding_warning",
+    "causal_few_rows",
     "causal_fit",
     "causal_fit_rows",
     "causal_limits",

@@ -11,7 +11,7 @@
 #include <numbers>
 
 #include "causal/embedding/embed.h"
-#include "causal/structure/parent_search.h"
+#include "causal/tables/few_rows.h"
 #include "causal/tensors.h"
 #include "kernels/common/rounding.h"
 #include "support/error.h"
@@ -171,8 +171,8 @@ EncodingMaker::EncodingMaker(Tensor observations, EncodingOptions options)
 
 const CausalFit& EncodingMaker::learned(const std::function<void()>& checkpoint) {
   if (!structure_) {
-    const std::string warning =
-        causal::few_rows_warning(observations_.size(0), observations_.size(1));
+    const Tensor table = observations_.contiguous();
+    const std::string warning = causal::few_rows_warning(causal::view_matrix(table));
     if (!warning.empty()) log_warning_once("few rows", warning);
     CausalFitOptions options = options_.structure;
     if (checkpoint) options.checkpoint = checkpoint;

@@ -131,6 +131,39 @@ TEST_F(CausalFit, SaysThatRowsAreFew) {
   EXPECT_TRUE(json_of(finished.out).at(0)["few_rows"].get<bool>());
 }
 
+TEST_F(CausalFit, SaysThatValuesOfAColumnAreFew) {
+  const std::string path = folder_ / "gaps.csv";
+  std::ofstream file(path);
+  file << "a,b,c\n";
+  for (int row = 0; row < 30; ++row) {
+    file << row * 7 % 11 << ',' << (row < 9 ? std::to_string(row * 5 % 7) : "") << ','
+         << row * row % 13 << '\n';
+  }
+  file.close();
+  const Finished finished = run(causal({"fit", path, "--missing", "likelihood"}));
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.err,
+              HasSubstr("column \"b\" has 9 values for 3 columns: with fewer than 18, its edges "
+                        "may be found by chance\n"));
+}
+
+TEST_F(CausalFit, RefusesWhatNoisesDoNotTakeIntoAccount) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused = {
+      {{"--nonlinear"}, "linear effects, got --nonlinear"},
+      {{"--groups", "x0"}, "rows of one group, got --groups"},
+      {{"--targets", "x0"}, "rows without interventions, got --targets"},
+      {{"--kind", "x0=count"}, "continuous columns, got --kind"},
+      {{"--missing", "likelihood"}, "a table without gaps, got --missing likelihood"},
+      {{"--confidence", "4"}, "no samples, whose graphs noises do not turn, got --confidence"}};
+  for (const auto& [options, says] : refused) {
+    std::vector<std::string> words{"fit", table(), "--orient-by-noise"};
+    words.insert(words.end(), options.begin(), options.end());
+    const Finished finished = run(causal(words));
+    EXPECT_EQ(finished.code, 2);
+    EXPECT_EQ(finished.err, "nsimplex: --orient-by-noise: expected " + says + "\n");
+  }
+}
+
 TEST_F(CausalFit, WithoutATruthFiguresAreNull) {
   const Finished finished = run(causal({"fit", table(), "--json", "--out", folder_ / "run"}));
   ASSERT_EQ(finished.code, 0) << finished.err;

@@ -24,6 +24,7 @@ from .embedding import (
     hyperbolic_distances,
     hyperboloid_points,
 )
+from .few_rows import FewRowsWarning
 from .graph_exports import to_igraph, to_networkx
 from .graphs import (
     CausalMetrics,
@@ -42,7 +43,7 @@ from .graphs import (
 from .hooks import CausalEncoding
 from .limits import CausalLimits, VarianceOrderWarning, causal_limits
 from .noise_directions import NoiseDirections, orient_by_noise
-from .structure import CausalFit, FewRowsWarning, FitInterrupted, causal_fit
+from .structure import CausalFit, FitInterrupted, causal_fit
 
 if typing.TYPE_CHECKING:
     from .cells import read_h5ad

@@ -14,9 +14,10 @@ from .._arguments import checked, describe
 from .._choices import ColumnKind, Estimator, Missing, Resampling
 from .._hints import Numbers
 from .._library import operators
+from .few_rows import warn_of_few_rows
 from .structure import (
     FitOptions,
-    causal_fit,
+    fit_numbered,
     fit_options,
     named_options,
     operator_arguments,
@@ -121,7 +122,7 @@ def edge_confidence(
     Sources: Friedman, Goldszmidt, Wyner, UAI 1999; Meinshausen, Buehlmann, JRSS B 2010; Shah,
         Samworth, JRSS B 2013 (complementary pairs).
     """
-    values, named = named_options(
+    values, names, named = named_options(
         "edge_confidence",
         table,
         forbidden=forbidden,
@@ -144,7 +145,8 @@ def edge_confidence(
         missing=missing,
         **named,
     )
-    fitted = causal_fit(values, **options)
+    warn_of_few_rows("[edge_confidence] table", values, names, stacklevel=3)
+    fitted = fit_numbered(values, **options)
     return confidence_of(
         values,
         fitted.adjacency,

@@ -18,6 +18,7 @@ from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
 from .graph_exports import to_igraph, to_networkx
+from .few_rows import warn_of_few_rows
 from .graph_limits import GraphLimits
 from .graphs import UsableTable
 from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidence
@@ -25,7 +26,7 @@ from .linear_model import log_likelihood, regress
 from .noise_directions import orient_by_noise
 from .rows import row_groups, row_targets, taken_column
 from .scale import means_and_deviations
-from .structure import FitInterrupted, FitOptions, causal_fit, fit_options, numbered_pairs
+from .structure import FitInterrupted, FitOptions, fit_numbered, fit_options, numbered_pairs
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
@@ -346,8 +347,10 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             **rows,
         )
         stopped = None
+        named = kept.names or kept.columns
+        warn_of_few_rows(f"[{label}] X", kept.values, named, stacklevel=4)
         try:
-            fitted = causal_fit(kept.values, **options, progress=progress)
+            fitted = fit_numbered(kept.values, **options, progress=progress)
         except FitInterrupted as interrupted:
             stopped, fitted = interrupted, interrupted.fit
         except ValueError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
@@ -15,6 +14,7 @@ from .._choices import ColumnKind, Estimator, Missing
 from .._hints import Numbers
 from .._printable import printable
 from .arrays import read_columns
+from .few_rows import warn_of_few_rows
 from .rows import row_groups, row_targets, taken_column
 from .watched_fit import run_watched
 
@@ -49,34 +49,6 @@ class FitInterrupted(KeyboardInterrupt):
 
     def __str__(self) -> str:
         return "the fit ended early; its attribute fit has the best graph so far"
-
-
-class FewRowsWarning(UserWarning):
-    """A table has so few rows, or a column so few values, that edges may be wrong or missing."""
-
-
-#: Values per column of the table that the likelihood of missing values needs in every column.
-_VALUES_PER_COLUMN = 6
-
-
-def few_rows(values: Tensor) -> str:
-    """What is wrong with a graph of a table [n, M] that has so few rows or values; or nothing."""
-    rows, columns = values.shape
-    if rows == 2:
-        return "2 rows lie on a line, so edges from them mean nothing"
-    if rows < columns:
-        return f"{rows} rows for {columns} columns: only strong effects can be found"
-    missing = values.isnan()
-    if columns == 0 or not missing.any():
-        return ""
-    there = rows - missing.sum(dim=0)
-    least, column = int(there.min()), int(there.argmin())
-    if least < 2 or least >= _VALUES_PER_COLUMN * columns:
-        return ""
-    return (
-        f"column {column} has {least} values for {columns} columns: with fewer than "
-        f"{_VALUES_PER_COLUMN * columns}, its edges may be found by chance"
-    )
 
 
 @checked
@@ -153,7 +125,7 @@ def causal_fit(
         FewRowsWarning: the table has two rows, or fewer rows than columns; or with missing values a
             column has fewer than six values for each column of the table.
     """
-    values, named = named_options(
+    values, names, named = named_options(
         "causal_fit",
         table,
         forbidden=forbidden,
@@ -162,8 +134,7 @@ def causal_fit(
         targets=targets,
         kinds=kinds,
     )
-    if values.dim() == 2 and (few := few_rows(values)):
-        warnings.warn(f"[causal_fit] table: {few}", FewRowsWarning, stacklevel=3)
+    warn_of_few_rows("[causal_fit] table", values, names, stacklevel=3)
     return fit_quietly(
         values,
         fit_options(
@@ -225,18 +196,23 @@ def named_options(
     groups: Any,
     targets: Any,
     kinds: Any,
-) -> tuple[Tensor, dict[str, Any]]:
-    """The numbers of a table, and the options in which names of its columns are numbers."""
+) -> tuple[Tensor, list[str], dict[str, Any]]:
+    """The numbers of a table, the names of its columns, and the options in which names of columns
+    are numbers."""
     table, groups = taken_column(function, "groups", table, groups)
     table, targets = taken_column(function, "targets", table, targets)
     values, names, _ = read_columns(function, "table", table, words=word_columns(kinds))
     rows, columns = values.shape if values.dim() == 2 else (0, 0)
-    return values, dict(
-        forbidden=numbered_pairs(function, "forbidden", forbidden, names),
-        required=numbered_pairs(function, "required", required, names),
-        groups=row_groups(function, groups, rows),
-        targets=row_targets(function, targets, rows, columns, names),
-        kinds=column_kinds(function, kinds, columns, names),
+    return (
+        values,
+        names,
+        dict(
+            forbidden=numbered_pairs(function, "forbidden", forbidden, names),
+            required=numbered_pairs(function, "required", required, names),
+            groups=row_groups(function, groups, rows),
+            targets=row_targets(function, targets, rows, columns, names),
+            kinds=column_kinds(function, kinds, columns, names),
+        ),
     )
 
 
@@ -333,6 +309,15 @@ def fit_quietly(
     if reason is not None:
         raise reason
     return fitted
+
+
+@checked(name="causal_fit", options_of=causal_fit)
+def fit_numbered(
+    values: Tensor, *, progress: Callable[[int, int], Any] | None = None, **options: Any
+) -> CausalFit:
+    """:func:`causal_fit` for options in which columns are numbers, without its warning: callers
+    warn in their own names."""
+    return fit_quietly(values, fit_options(**options), progress)
 
 
 def operator_arguments(options: FitOptions) -> list[Any]:

@@ -10,6 +10,7 @@
 #include "causal/option_names.h"
 #include "causal/structure/linear_order.h"
 #include "causal/structure/prepare.h"
+#include "causal/tables/few_rows.h"
 #include "causal/tables/usable_table.h"
 #include "causal/tensors.h"
 
@@ -127,6 +128,16 @@ whole_table(const Tensor& table, std::vector<std::string> names, std::string_vie
   });
 }
 
+// The warning of few_rows_warning(), of columns that messages show by these names.
+std::string few_rows(const Tensor& table, const std::vector<std::string>& names) {
+  const Tensor values = checked_matrix("[causal_few_rows] table", table);
+  const auto named = static_cast<int64_t>(names.size());
+  TORCH_CHECK_VALUE(named == 0 || named == values.size(1),
+                    "[causal_few_rows] names: expected none or ", values.size(1),
+                    ", one per column, got ", named);
+  return few_rows_warning(view_matrix(values), names);
+}
+
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def("causal_metrics(Tensor graph, Tensor truth) -> (int[], float[])", TORCH_FN(metrics));
   m.def("causal_edge_curves(Tensor scores, Tensor truth) -> (float, float)", TORCH_FN(ranking));
@@ -137,6 +148,7 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       "causal_usable_table(Tensor table, str[] names, str missing, bool drop) -> (Tensor, int[], "
       "str[], int[])",
       TORCH_FN(whole_table));
+  m.def("causal_few_rows(Tensor table, str[] names) -> str", TORCH_FN(few_rows));
 }
 
 }  // namespace

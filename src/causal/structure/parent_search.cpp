@@ -63,15 +63,6 @@ double EdgePrices::of(int64_t parents) const {
          beyond * kMoreThanAll * observations_;
 }
 
-std::string few_rows_warning(int64_t rows, int64_t columns) {
-  if (rows == 2) return "2 rows lie on a line, so edges from them mean nothing";
-  if (rows >= columns) return "";
-  return std::to_string(rows)
-      .append(" rows for ")
-      .append(std::to_string(columns))
-      .append(" columns: only strong effects can be found");
-}
-
 namespace {
 
 // Below this part of a column's variance, a residual is rounding.

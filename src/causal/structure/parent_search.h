@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "causal/graph/edge_constraints.h"
@@ -53,10 +52,6 @@ class EdgePrices {
   double observations_;
   std::vector<double> sums_;
 };
-
-/// A warning that a table has fewer rows than columns, so that a learned graph shows at most strong
-/// effects. Empty if it has enough rows.
-std::string few_rows_warning(int64_t rows, int64_t columns);
 
 /// Least squares of a column on others, from their covariance. A column that the others explain up
 /// to rounding takes no part and has coefficient 0.

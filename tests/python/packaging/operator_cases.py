@@ -252,6 +252,7 @@ ON_THE_HOST = {
         TRUTH, 2, "tangent", 3, None, None, None, "paths", 0.5, None, 0.7, True, 0.15, "uniform", 0
     ),
     "causal_embedding_warning": plain(draw(4, 2), TRUTH),
+    "causal_few_rows": plain(draw(20, 4).double(), []),
     "causal_fit": plain(
         draw(60, 4).double(),
         "order",
