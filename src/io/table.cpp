@@ -19,6 +19,18 @@ bool is_gap(std::string_view cell, const TableOptions& options) {
          std::ranges::find(options.text.missing_words, cell) != options.text.missing_words.end();
 }
 
+// Whether a column has values, of which all are words for true and false.
+bool is_boolean(const TextGrid& grid, int64_t column, const TableOptions& options) {
+  bool any = false;
+  for (int64_t row = 0; row < grid.rows(); ++row) {
+    const std::string_view cell = grid.at(row, column);
+    if (is_gap(cell, options)) continue;
+    if (!parse_truth(cell)) return false;
+    any = true;
+  }
+  return any;
+}
+
 // Creates the texts of the columns that have them.
 void add_texts(Table& table, const TableOptions& options) {
   if (!options.texts) return;
@@ -42,16 +54,22 @@ Table table_of(const TextGrid& grid, const TableOptions& options) {
   table.width = grid.width();
   table.reading = grid.reading();
   add_texts(table, options);
+  std::vector<bool> boolean;
+  for (int64_t column = 0; column < table.width; ++column) {
+    boolean.push_back(!table.texts.contains(column) && is_boolean(grid, column, options));
+  }
   table.values.reserve(table.rows * table.width);
   for (int64_t row = 0; row < table.rows; ++row) {
     for (int64_t column = 0; column < table.width; ++column) {
       double number = std::numeric_limits<double>::quiet_NaN();
+      const std::string_view cell = grid.at(row, column);
       const auto texts = table.texts.find(column);
-      if (texts == table.texts.end()) {
+      if (boolean[static_cast<size_t>(column)] && !is_gap(cell, options)) {
+        number = parse_truth(cell).value_or(false) ? 1 : 0;
+      } else if (texts == table.texts.end()) {
         number = number_at(grid, row, column, options);
         table.missing += std::isnan(number);
       } else {
-        const std::string_view cell = grid.at(row, column);
         const bool gap = is_gap(cell, options);
         texts->second.emplace_back(gap ? "" : cell);
         table.missing += gap;

@@ -37,9 +37,10 @@ struct TableOptions {
 /// is. Arrays have one or two dimensions (one: a single column). A text is read by the rules of
 /// TextGrid.
 ///
-/// Fails, with line and column, for a cell that is neither a finite number nor missing (by
-/// is_missing() or the options' words), for rows of different width, and for tables without a row
-/// or column.
+/// Cells are finite numbers or missing (by is_missing() or the options' words). A column of a text
+/// whose values are all words for true and false, as pandas writes them, has the numbers 1 and 0.
+/// Fails, with line and column, for every other cell, for rows of different width, and for tables
+/// without a row or column.
 Table parse_table(const Source& source, const TableOptions& options = {});
 
 /// The number in a cell of a text; NaN if it is missing and this is allowed. Fails for everything

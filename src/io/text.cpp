@@ -88,10 +88,16 @@ bool is_missing(std::string_view text) {
   return is_one_of(text, kWords);
 }
 
+std::optional<bool> parse_truth(std::string_view text) {
+  if (is_one_of(text, std::to_array<std::string_view>({"true"}))) return true;
+  if (is_one_of(text, std::to_array<std::string_view>({"false"}))) return false;
+  return std::nullopt;
+}
+
 bool is_like_value(std::string_view text) {
-  constexpr std::array<std::string_view, 8> kWords = {"inf",  "+inf",  "-inf",      "infinity",
-                                                      "true", "false", "+infinity", "-infinity"};
-  if (is_one_of(text, kWords)) return true;
+  constexpr std::array<std::string_view, 6> kWords = {"inf",      "+inf",      "-inf",
+                                                      "infinity", "+infinity", "-infinity"};
+  if (is_one_of(text, kWords) || parse_truth(text)) return true;
   const size_t digit = text.find_first_not_of("+-.");
   return digit != std::string_view::npos && digit <= 2 && text[digit] >= '0' && text[digit] <= '9';
 }

@@ -24,6 +24,9 @@ std::optional<int64_t> parse_integer(std::string_view text);
 /// also as <NA>, #N/A, #NA and -nan; or ?, - or a point.
 bool is_missing(std::string_view text);
 
+/// Parses a whole text as one of the words true and false, in any case.
+std::optional<bool> parse_truth(std::string_view text);
+
 /// Whether a word is meant as a value and not as a name: it begins like a number, or it is one of
 /// the words for infinity, true and false, in any case.
 bool is_like_value(std::string_view text);

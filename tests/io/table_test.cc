@@ -76,6 +76,33 @@ TEST(Table, KeepsTheTextsOfColumnsThatMayHoldWords) {
   EXPECT_THAT(array.texts.at(1), ElementsAre("0.1", "-1"));
 }
 
+TEST(Table, TakesColumnsOfTrueAndFalseAsNumbers) {
+  const Table table = table_of("a,sick,left\n1,True,FALSE\n2,,false\n3,False,true\n");
+  EXPECT_THAT(table.columns, ElementsAre("a", "sick", "left"));
+  EXPECT_TRUE(table.labels.empty());
+  EXPECT_THAT(table.values, ElementsAre(1, 1, 0, 2, IsNan(), 0, 3, 0, 1));
+  EXPECT_EQ(table.missing, 1);
+  EXPECT_THAT(table_of("sick,a\nTrue,1\nFalse,2\n").values, ElementsAre(1, 1, 0, 2));
+  EXPECT_THAT(table_of("TRUE,2\nFALSE,4\n").values, ElementsAre(1, 2, 0, 4));
+  EXPECT_EQ(table_error("a,b\nTrue,1\n,2\n", {.allow_missing = false}),
+            "cannot read f: line 3, column a: expected a number, got a missing value");
+  // Numbers and other words do not belong to them.
+  EXPECT_EQ(table_error("a,b\n1,True\n2,1\n"),
+            "cannot read f: line 2, column b: expected a number, got \"True\"");
+  EXPECT_EQ(table_error("a,b\n1,True\n2,maybe\n"),
+            "cannot read f: line 2, column b: expected a number, got \"True\"");
+  EXPECT_EQ(table_error("a,b\n1,0\n2,False\n"),
+            "cannot read f: line 3, column b: expected a number, got \"False\"");
+  EXPECT_THAT(table_of("a,b\n1,True\n2,False\n", {.text = {.missing_words = {"False"}}}).values,
+              ElementsAre(1, 1, 2, IsNan()));
+  // Where a column may hold words, these are words.
+  const auto second = [](const std::vector<std::string>&, int64_t) {
+    return std::vector<bool>{false, true};
+  };
+  EXPECT_THAT(table_of("a,b\n1,True\n2,\n", {.texts = second}).texts.at(1),
+              ElementsAre("True", ""));
+}
+
 TEST(Table, CountsMissingValues) {
   const Table table = table_of("a,b,c\n1,,NA\nnan,N/A,2\n");
   EXPECT_EQ(table.missing, 4);

@@ -51,6 +51,21 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("options", WRITTEN, ids=repr)
+def test_columns_of_true_and_false_are_numbers(frame, tmp_path):
+    own = frame[["dose", "growth"]].assign(ill=frame["colour"] == "red", batch=frame["batch"])
+    path = csv(tmp_path / "x.csv", own, index=False)
+    for columns, rows in (["dose", "growth", "ill"], {}), (list(own), dict(groups="batch")):
+        table = path if rows else csv(tmp_path / "y.csv", own[columns], index=False)
+        found = CausalGraph().fit(table, **rows)
+        assert found.names_ == ["dose", "growth", "ill"]
+        expected = CausalGraph().fit(own[columns], **rows)
+        torch.testing.assert_close(found.adjacency_, expected.adjacency_)
+        torch.testing.assert_close(found.transform(table), found.transform(path))
+    mixed = csv(tmp_path / "z.csv", own.assign(ill=["True", "maybe"] * 60), index=False)
+    with pytest.raises(ValueError, match='line 2, column ill: expected a number, got "True"$'):
+        CausalGraph().fit(mixed, groups="batch")
+
+
 def test_texts_are_read_like_frames(frame, expected, options, tmp_path):
     own = frame.set_index(np.array([f"r{at}" for at in range(120)])) if options["index"] else frame
     path = csv(tmp_path / "x.txt", own, **options)
