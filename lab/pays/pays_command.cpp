@@ -84,7 +84,7 @@ void add_lab_pays(CLI::App& parent, Session& session) {
                    .acts = {.out = false, .seed = false}},
                   options, run_pays);
   PaysOptions& o = *options;
-  command.add_option("tasks", o.tasks, "Tasks by name")->type_name("TASK...");
+  command.add_option("TASK", o.tasks, "Tasks by name")->type_name("");
   command.add_flag("--all", o.all, "All tasks");
   command.add_flag("--list", o.list, "List the tasks and stop");
   const auto results = option_adder(command, "Results");

@@ -83,12 +83,8 @@ void add_analyze_attention(CLI::App& parent, Session& session) {
        .acts = {.out = false, .seed = false}},
       options, run_attention);
   AttentionCommand& o = *options;
-  command.add_option("model", o.model, "Run directory, checkpoint or model.safetensors")
-      ->type_name("MODEL")
-      ->required();
-  command.add_option("text", o.text, "The text itself, or - for standard input")
-      ->type_name("TEXT")
-      ->required();
+  add_argument(command, "MODEL", o.model, "Run directory, checkpoint or model.safetensors");
+  add_argument(command, "TEXT", o.text, "The text itself, or - for standard input");
   const auto number = CLI::Range(int64_t{0}, kLargestNumber);
   command.add_option("--layer", o.layer, "Attention layer, from 0; default: the last one")
       ->check(number)

@@ -288,11 +288,8 @@ void add_causal_embed(CLI::App& parent, Session& session) {
                    "nsimplex causal embed mammal_closure.tsv --dimension 5 --json",
        .files = {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       options, run_embed);
-  command
-      .add_option("GRAPH", options->graph,
-                  "An adjacency matrix (csv, npy, npz; A_ij of i -> j) or a list of edges")
-      ->required()
-      ->type_name("");
+  add_argument(command, "GRAPH", options->graph,
+               "An adjacency matrix (csv, npy, npz; A_ij of i -> j) or a list of edges");
   command
       .add_option("--pairs", options->pairs,
                   "Columns of a list of edges: cause-effect, effect-cause or auto; auto is "

@@ -120,11 +120,8 @@ void add_causal_encode(CLI::App& parent, Session& session) {
        .acts = {.seed = false},
        .files = {"angles.csv", "angles.npy", "angles.safetensors"}},
       options, run_encode);
-  command
-      .add_option("EMBEDDING", options->embedding,
-                  "The embedding.safetensors that causal embed --out writes")
-      ->required()
-      ->type_name("");
+  add_argument(command, "EMBEDDING", options->embedding,
+               "The embedding.safetensors that causal embed --out writes");
   CausalAnglesOptions& angles = options->angles;
   const auto add = option_adder(command, "Angles");
   add("--heads", angles.heads,

@@ -155,15 +155,10 @@ void add_causal_predict(CLI::App& parent, Session& session) {
        .acts = {.seed = false},
        .files = {kPredictionsFile}},
       options, run_predict);
-  command
-      .add_option("MODEL", options->model, "A model that causal classify or causal regress saved")
-      ->required()
-      ->type_name("");
-  command
-      .add_option("TABLE", options->table,
-                  "New rows with the columns of the model, by name, in any order")
-      ->required()
-      ->type_name("");
+  add_argument(command, "MODEL", options->model,
+               "A model that causal classify or causal regress saved");
+  add_argument(command, "TABLE", options->table,
+               "New rows with the columns of the model, by name, in any order");
   add_text_options(command, options->text, /*table=*/true);
 }
 

@@ -14,9 +14,7 @@ namespace nsimplex::cli {
 
 void add_study_options(CLI::App& command, StudyOptions& o) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
-  command.add_option("TABLE", o.table, "Observations in rows: csv or another text, npy, npz")
-      ->required()
-      ->type_name("");
+  add_argument(command, "TABLE", o.table, "Observations in rows: csv or another text, npy, npz");
   const auto add = option_adder(command, "Table");
   command
       .add_flag("--counts", o.counts,

@@ -158,9 +158,7 @@ EdgeConstraints constraints_of(const ConstraintFlags& flags,
 }
 
 void add_table_options(CLI::App& command, CausalTableOptions& o) {
-  command.add_option("table", o.path, "Observations in rows: csv or another text, npy, npz")
-      ->type_name("TABLE")
-      ->required();
+  add_argument(command, "TABLE", o.path, "Observations in rows: csv or another text, npy, npz");
   const auto add = option_adder(command, "Table");
   add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add("--missing", o.missing,

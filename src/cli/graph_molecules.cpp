@@ -208,9 +208,7 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
        .resumes = true,
        .inputs = {&options->file}},
       options, run_molecules);
-  command.add_option("FILE", options->file, "An npz that python -m nsimplex.molecules writes")
-      ->required()
-      ->type_name("");
+  add_argument(command, "FILE", options->file, "An npz that python -m nsimplex.molecules writes");
   std::vector<std::string> names;
   for (const MoleculeNetwork& network : molecule_networks()) names.push_back(network.name);
   add_experiment_options(command, *options, names);

@@ -263,10 +263,8 @@ void add_graph_predict(CLI::App& parent, Session& session) {
                    .acts = {.seed = false, .device = true},
                    .files = {kGraphPredictions, kGraphTuples}},
                   options, run_graph_predict);
-  command
-      .add_option("RUN", options->run, "The run folder of graph train, or its model.safetensors")
-      ->required()
-      ->type_name("");
+  add_argument(command, "RUN", options->run,
+               "The run folder of graph train, or its model.safetensors");
   add_files(command, *options);
   command
       .add_option("--explain", options->explain,

@@ -127,9 +127,7 @@ LoadedModel load_model(const std::string& path, c10::Device device, bool non_fin
 }
 
 void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model) {
-  command.add_option("model", model, "Run directory, checkpoint or model.safetensors")
-      ->type_name("MODEL")
-      ->required();
+  add_argument(command, "MODEL", model, "Run directory, checkpoint or model.safetensors");
   add_text_options(command, text);
   command.get_option("--text")->description(
       "Files, folders, or - for standard input; by default the text of the run directory");
@@ -335,9 +333,7 @@ void add_lm_sample(CLI::App& parent, Session& session) {
                    "nsimplex lm sample runs/first --temperature 0.7 --top-p 0.95 --seed 3",
        .acts = {.out = false, .device = true}},
       options, run_sample);
-  command.add_option("model", options->model, "Run directory, checkpoint or model.safetensors")
-      ->type_name("MODEL")
-      ->required();
+  add_argument(command, "MODEL", options->model, "Run directory, checkpoint or model.safetensors");
   add_non_finite(command, options->non_finite);
   const auto add = [&](const std::string& name, auto& value, const std::string& text) {
     command.add_option(name, value, text)->capture_default_str()->group("Sampling");

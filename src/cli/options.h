@@ -132,6 +132,14 @@ CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& tex
   return command;
 }
 
+/// Adds an argument that must be given. A config file may have its name in small letters, which some
+/// had in earlier versions.
+template <class Value>
+void add_argument(CLI::App& command, const std::string& name, Value& value,
+                  const std::string& text) {
+  command.add_option(name, value, text)->required()->type_name("")->ignore_case();
+}
+
 /// add(name, value, text): an option of `command` that shows its default, in a group of its help.
 inline auto option_adder(CLI::App& command, const std::string& group) {
   return [&command, group](const std::string& name, auto& value, const std::string& text) {

@@ -233,6 +233,13 @@ TEST(ConfigOfARun, WithAnArgumentRunsAgain) {
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(test::read_file(folder / "two/graph.csv"), test::read_file(folder / "one/graph.csv"));
 
+  // Earlier versions wrote the argument in small letters.
+  std::string text = test::read_file(config);
+  text.replace(text.find("TABLE = "), 5, "table");
+  const std::string older = test::write_file(folder / "older.toml", text);
+  const Finished third = run({"causal", "fit", "--config", older, "--out", folder / "third"});
+  EXPECT_EQ(third.code, 0) << third.err;
+
   // Another table on the command line is the one that is read.
   const Finished other =
       run({"causal", "fit", folder / "absent.csv", "--config", config, "--out", folder / "three"});
