@@ -21,7 +21,14 @@ def main() -> int:
         help="show the strongest part of a learned graph around this column; may be repeated",
     )
     options = parser.parse_args()
-    return exit_code(lambda: print(write_report(options.directory, columns=options.column)))
+
+    def write() -> None:
+        try:
+            print(write_report(options.directory, columns=options.column))
+        except ValueError as error:
+            raise ValueError(str(error).replace("[write_report] columns:", "--column:")) from None
+
+    return exit_code(write)
 
 
 if __name__ == "__main__":

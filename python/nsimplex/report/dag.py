@@ -178,8 +178,8 @@ def _picture(graph: LearnedGraph, edges: list[Edge], chosen: Sequence[str]) -> s
         text = (
             f"<p>The picture of the whole graph is left out, because it has {len(graph.names):,} "
             f"nodes and {len(edges):,} edges. The picture shows the part with the {len(shown):,} "
-            "strongest edges. <code>nsimplex.report.write_report(folder, columns=[..])</code> "
-            "shows the part around columns of your choice.</p>"
+            "strongest edges. <code>nsimplex report DIR --column NAME</code> shows the part around "
+            "a column of your choice.</p>"
         )
     drawn = sorted({*centre, *(node for e in shown for node in (e.cause, e.effect))})
     place = {node: at for at, node in enumerate(drawn)}

@@ -354,7 +354,7 @@ def test_the_picture_shows_what_is_around_chosen_columns(tmp_path, subprocess_en
     chain = np.zeros((300, 300))
     chain[range(299), range(1, 300)] = np.linspace(2, 1, 299)
     write_run(tmp_path, names, chain)
-    assert "columns=[..]" in read(tmp_path)[0]
+    assert "--column NAME" in read(tmp_path)[0]
     page = write_report(tmp_path, columns=["gene200"]).read_text()
     assert "The picture shows 59 of 299 edges around gene200." in page
     assert page.count('class="chosen"') == 1 and ">gene140</text>" not in page
@@ -384,3 +384,20 @@ def test_rows_are_no_wider_than_asked_for():
         for b in range(a):
             if places[a, 1] == places[b, 1]:
                 assert abs(places[a, 0] - places[b, 0]) >= (widths[a] + widths[b]) / 2 + 15.9
+
+
+def test_the_command_shows_what_is_around_chosen_columns(tmp_path, executable):
+    write_run(tmp_path, ["-a", *NAMES[1:]], WEIGHTS)
+    environment = {**os.environ, "NSIMPLEX_PYTHON": sys.executable}
+
+    def report(*words):
+        command = [executable, "report", *words]
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    found = report("--column=-a", "--column", NAMES[1], tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert f"edges around -a, {NAMES[1]}." in (tmp_path / "report.html").read_text()
+    found = report(tmp_path, "--column", "zz")
+    assert found.returncode == 2
+    expected = "nsimplex: --column: expected names of columns of a learned graph, got 'zz'\n"
+    assert found.stderr == expected
