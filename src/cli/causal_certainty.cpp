@@ -196,8 +196,9 @@ void measure_limits(const FitOptions& o, const CausalTable& table, const CausalF
   // In the units of the fit, as Python's CausalGraph.limits.
   const causal::Matrix& values = table.observations.values;
   const causal::Matrix scaled =
-      o.standardise ? causal::prepared_table({values.data(), values.rows(), values.cols()}, true)
-                    : values;
+      o.fit.standardise
+          ? causal::prepared_table({values.data(), values.rows(), values.cols()}, true)
+          : values;
   const CausalLimits found = [&] {
     try {
       return causal_limits(causal::to_tensor(scaled), fit.adjacency, {.names = table.names});

@@ -8,7 +8,7 @@
 
 #include "causal/option_names.h"
 #include "causal/structure/fit_watch.h"
-#include "causal/structure/parent_search.h"
+#include "causal/structure/noise_input.h"
 #include "causal/structure/prepare.h"
 #include "causal/tables/few_rows.h"
 #include "causal/tensors.h"
@@ -29,14 +29,8 @@ namespace {
 using causal::Matrix;
 
 CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
-  CausalFitOptions options;
+  CausalFitOptions options = o.fit;
   options.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
-  options.nonlinear = o.nonlinear;
-  options.standardise = o.standardise;
-  options.threshold = o.threshold;
-  options.sparsity = o.sparsity;
-  options.rank = o.rank;
-  options.sample = o.sample;
   options.seed = static_cast<int64_t>(o.seed);
   options.constraints = constraints_of(o.constraints, table.names);
   set_rows(options, table.rows, o.table.rows.soft);
@@ -57,27 +51,27 @@ void check_estimator(const FitOptions& o) {
         fmt::format("{}: expected estimator {}, got {}", option, expected, o.estimator));
   };
   using enum StructureEstimator;
-  refuse(o.rank != FitOptions().rank && !is({lowrank, paper_lowrank}), "--rank",
+  refuse(o.fit.rank != CausalFitOptions().rank && !is({lowrank, paper_lowrank}), "--rank",
          "lowrank or paper-lowrank");
-  refuse(o.sample && !is({paper, paper_lowrank}), "--sample", "paper or paper-lowrank");
-  refuse(o.sparsity && is({order}), "--sparsity", "logdet or another one with an l1 norm");
+  refuse(o.fit.sample && !is({paper, paper_lowrank}), "--sample", "paper or paper-lowrank");
+  refuse(o.fit.sparsity && is({order}), "--sparsity", "logdet or another one with an l1 norm");
 }
 
 void check_orientation(const FitOptions& o) {
   if (!o.orient_by_noise) return;
-  const auto refuse = [](bool given, const std::string& expected, const std::string& got) {
-    if (given) {
-      throw InputError("--orient-by-noise: expected " + expected + ", got " + got);
-    }
-  };
   const CausalRowFlags& rows = o.table.rows;
-  refuse(o.nonlinear, "linear effects", "--nonlinear");
-  refuse(!rows.groups.empty(), "rows of one group", "--groups");
-  refuse(!rows.targets.empty(), "rows without interventions", "--targets");
-  refuse(!rows.kinds.empty(), "continuous columns", "--kind");
-  refuse(o.table.missing == name_of(MissingValues::likelihood), "a table without gaps",
-         "--missing likelihood");
-  refuse(o.confidence > 0, "no samples, whose graphs noises do not turn", "--confidence");
+  const auto refused =
+      causal::refused_by_noise({.nonlinear = o.fit.nonlinear,
+                                .groups = !rows.groups.empty(),
+                                .targets = !rows.targets.empty(),
+                                .kinds = !rows.kinds.empty(),
+                                .likelihood = o.table.missing == name_of(MissingValues::likelihood),
+                                .confidence = o.confidence > 0});
+  if (!refused) return;
+  // Only --kind has another name than the argument, since each gives one.
+  const std::string option = refused->argument == "kinds" ? "kind" : refused->argument;
+  throw InputError(fmt::format("--orient-by-noise: expected {}, got --{}{}{}", refused->expected,
+                               option, refused->value.empty() ? "" : " ", refused->value));
 }
 
 CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& table) {
@@ -105,7 +99,7 @@ std::optional<NoiseDirections> turn_edges(const FitOptions& o, const CausalFitOp
   int64_t done = 0;
   const Matrix& values = table.observations.values;
   const Matrix prepared =
-      causal::prepared_table({values.data(), values.rows(), values.cols()}, o.standardise);
+      causal::prepared_table({values.data(), values.rows(), values.cols()}, o.fit.standardise);
   NoiseDirections found = [&] {
     try {
       return orient_by_noise(causal::to_tensor(prepared), fit.adjacency,
@@ -140,6 +134,12 @@ void report_turned(const FitOptions& o, const NoiseDirections& found, const Caus
   log.write("noise_directions", {{"p_value", found.p_value},
                                  {"gain", found.gain},
                                  {"turned", turned},
+                                 {"findings", Json::array({finding})}});
+  if (o.json) return;
+  for (const std::string& edge : turned) print(fmt::format("turned {}\n", printable(edge)));
+  print(finding + "\n");
+}
+
 void warn_of_few_rows(const CausalTable& table) {
   std::vector<std::string> shown;
   for (const std::string& name : table.names) shown.push_back(quoted_name(name));
@@ -147,12 +147,6 @@ void warn_of_few_rows(const CausalTable& table) {
   const std::string warning =
       causal::few_rows_warning({values.data(), values.rows(), values.cols()}, shown);
   if (!warning.empty()) log_warning_once("few rows", warning);
-}
-
-                                 {"findings", Json::array({finding})}});
-  if (o.json) return;
-  for (const std::string& edge : turned) print(fmt::format("turned {}\n", printable(edge)));
-  print(finding + "\n");
 }
 
 int run_fit(const FitOptions& o) {
@@ -214,20 +208,20 @@ void add_causal_fit(CLI::App& parent, Session& session) {
   const auto add_flag = [&](const char* name, bool& flag, const char* text) {
     command.add_flag(name, flag, text)->group("Estimator");
   };
-  add_flag("--nonlinear", options->nonlinear, "Use nonlinear regressions (order, logdet)");
-  add_flag("--standardise", options->standardise,
+  add_flag("--nonlinear", options->fit.nonlinear, "Use nonlinear regressions (order, logdet)");
+  add_flag("--standardise", options->fit.standardise,
            "Divide columns by their standard deviation first, so that units do not matter");
-  add_flag("--sample", options->sample,
+  add_flag("--sample", options->fit.sample,
            "For paper and paper-lowrank: sample latent variables instead of using their means");
   command
-      .add_option("--threshold", options->threshold,
+      .add_option("--threshold", options->fit.threshold,
                   "Smallest |weight| of an edge; default: 0.2, none for order")
       ->group("Estimator");
   command
-      .add_option("--sparsity", options->sparsity,
+      .add_option("--sparsity", options->fit.sparsity,
                   "Weight of the l1 norm; default: set by the estimator")
       ->group("Estimator");
-  add("--rank", options->rank, "Columns of the factors of lowrank and paper-lowrank");
+  add("--rank", options->fit.rank, "Columns of the factors of lowrank and paper-lowrank");
   add_flag("--orient-by-noise", options->orient_by_noise,
            "Reverse edges while non-Gaussian noise supports this");
   add_constraint_options(command, options->constraints);

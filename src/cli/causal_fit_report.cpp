@@ -129,7 +129,7 @@ FitReport::FitReport(const FitOptions& options, const CausalTable& table, const 
   answers_.push_back(
       score_graph(options.estimator, graph_, causal::view_matrix(fit.scores), truth_));
   const Matrix whole = filled(table.observations.values);
-  const Matrix prepared = causal::prepared_table(view(whole), options.standardise);
+  const Matrix prepared = causal::prepared_table(view(whole), options.fit.standardise);
   if (!fit.interrupted) {
     for (const causal::Baseline& each : causal::baselines(view(prepared))) {
       answers_.push_back(
@@ -148,8 +148,8 @@ Json FitReport::json() const {
             {"estimator", options_.estimator},
             {"model", fit_.model},
             {"interrupted", fit_.interrupted},
-            {"nonlinear", options_.nonlinear},
-            {"standardise", options_.standardise},
+            {"nonlinear", options_.fit.nonlinear},
+            {"standardise", options_.fit.standardise},
             {"seed", options_.seed},
             {"read", read_},
             {"observations", table_.observations.values.rows()},
@@ -190,7 +190,7 @@ Json FitReport::json() const {
 std::string FitReport::text() const {
   std::string text = fmt::format("{} rows, {} columns{}; {} ({}) took {:.3g} s\n",
                                  table_.observations.values.rows(), graph_.rows(),
-                                 options_.standardise ? ", standardised" : ", not standardised",
+                                 options_.fit.standardise ? ", standardised" : ", not standardised",
                                  options_.estimator, fit_.model, fit_.seconds);
   for (const std::string& each : table_.observations.dropped)
     text += fmt::format("left out {}\n", printable(each));

@@ -17,9 +17,9 @@ struct FitOptions : CommonOptions {
   CausalTableOptions table;
   ConstraintFlags constraints;
   std::string truth, estimator = "order";
-  bool nonlinear = false, standardise = false, sample = false;
-  std::optional<double> threshold, sparsity;
-  int64_t rank = 40, confidence = 0;
+  /// What needs no table to be known: nonlinear, standardise, threshold, sparsity, rank and sample.
+  CausalFitOptions fit;
+  int64_t confidence = 0;
   std::string resampling = "halves";
   std::optional<double> min_frequency;
   bool limits = false, orient_by_noise = false;

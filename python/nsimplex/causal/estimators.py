@@ -13,12 +13,13 @@ from torch import Tensor
 
 from .._arguments import checked_methods, describe
 from .._choices import ColumnKind, Estimator, Missing, Resampling, ScreenBy
+from .._library import operators
 from .._printable import printable
 from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
-from .graph_exports import to_igraph, to_networkx
 from .few_rows import warn_of_few_rows
+from .graph_exports import to_igraph, to_networkx
 from .graph_limits import GraphLimits
 from .graphs import UsableTable
 from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidence
@@ -346,9 +347,9 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             missing="likelihood" if self.missing == "likelihood" else "refuse",
             **rows,
         )
-        stopped = None
         named = kept.names or kept.columns
         warn_of_few_rows(f"[{label}] X", kept.values, named, stacklevel=4)
+        stopped = None
         try:
             fitted = fit_numbered(kept.values, **options, progress=progress)
         except FitInterrupted as interrupted:
@@ -413,19 +414,19 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             )
         if not self.orient_by_noise:
             return
-        refused = {
-            "linear effects, got nonlinear": self.nonlinear,
-            "rows of one group, got groups": groups is not None,
-            "rows without interventions, got targets": targets is not None,
-            "continuous columns, got kinds": any(
-                kind != "continuous" for _, kind in self._pairs_of_kinds()
-            ),
-            'a table without gaps, got missing="likelihood"': self.missing == "likelihood",
-            "no samples, whose graphs noises do not turn, got confidence": bool(self.confidence),
-        }
-        for what, given in refused.items():
-            if given:
-                raise ValueError(f"[{type(self).__name__}] orient_by_noise: expected {what}")
+        expected, argument, value = operators.causal_refused_by_noise(
+            bool(self.nonlinear),
+            groups is not None,
+            targets is not None,
+            any(kind != "continuous" for _, kind in self._pairs_of_kinds()),
+            self.missing == "likelihood",
+            bool(self.confidence),
+        )
+        if expected:
+            raise ValueError(
+                f"[{type(self).__name__}] orient_by_noise: expected {expected}, got {argument}"
+                + (f'="{value}"' if value else "")
+            )
 
     def _turn_edges(self, values: Tensor, options: FitOptions) -> None:
         """Turns edges of the fit by the noises of the table, and ranks pairs by their weights."""

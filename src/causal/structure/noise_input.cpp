@@ -14,6 +14,19 @@ std::string shape_text(TableView matrix) {
 
 }  // namespace
 
+std::optional<RefusedArgument> refused_by_noise(const FitUses& uses) {
+  using Refused = RefusedArgument;
+  if (uses.nonlinear) return Refused{"linear effects", "nonlinear", ""};
+  if (uses.groups) return Refused{"rows of one group", "groups", ""};
+  if (uses.targets) return Refused{"rows without interventions", "targets", ""};
+  if (uses.kinds) return Refused{"continuous columns", "kinds", ""};
+  if (uses.likelihood) return Refused{"a table without gaps", "missing", "likelihood"};
+  if (uses.confidence) {
+    return Refused{"no samples, whose graphs noises do not turn", "confidence", ""};
+  }
+  return std::nullopt;
+}
+
 void check_noise_arguments(TableView table, TableView graph, double level) {
   if (graph.rows() != table.cols() || graph.cols() != table.cols()) {
     throw InputError("graph: expected [M, M] for a table [n, M], got " + shape_text(graph) +

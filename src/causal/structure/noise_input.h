@@ -2,6 +2,9 @@
 
 #include <Eigen/Core>
 
+#include <optional>
+#include <string>
+
 #include "causal/graph/acyclic.h"
 #include "causal/graph/edge_constraints.h"
 #include "causal/matrix.h"
@@ -9,6 +12,23 @@
 // What orient_by_noise() takes, checked and scaled. Errors are InputError "ARGUMENT: ..".
 
 namespace nsimplex::causal {
+
+/// What a fit uses beside its estimator.
+struct FitUses {
+  bool nonlinear, groups, targets;
+  bool kinds;       ///< of columns that are not continuous
+  bool likelihood;  ///< MissingValues::likelihood
+  bool confidence;  ///< samples of the rows
+};
+
+/// An argument that is refused, as messages say it: "expected EXPECTED, got ARGUMENT VALUE".
+struct RefusedArgument {
+  std::string expected, argument;
+  std::string value;  ///< of the argument; empty if every one is refused
+};
+
+/// The first thing that a fit uses and orient_by_noise() does not take into account.
+std::optional<RefusedArgument> refused_by_noise(const FitUses& uses);
 
 /// Checks the shapes, that the table is finite and has at least 4 rows, and that the level is in (0,
 /// 1).

@@ -4,10 +4,12 @@
 #include <nsimplex/causal.h>
 #include <torch/library.h>
 
+#include <string>
 #include <tuple>
 
 #include "causal/structure/fit_arguments.h"
 #include "causal/structure/noise_directions.h"
+#include "causal/structure/noise_input.h"
 #include "causal/tensors.h"
 #include "support/interruptible.h"
 
@@ -46,11 +48,24 @@ std::tuple<at::Tensor, at::Tensor, double, double> oriented(const at::Tensor& ta
   return {found.adjacency, found.turned, found.gain, found.p_value};
 }
 
+// What is expected in place of which argument and value; empty if nothing is refused.
+std::tuple<std::string, std::string, std::string> refused(bool nonlinear, bool groups, bool targets,
+                                                          bool kinds, bool likelihood,
+                                                          bool confidence) {
+  const auto found = refused_by_noise({nonlinear, groups, targets, kinds, likelihood, confidence});
+  if (!found) return {};
+  return {found->expected, found->argument, found->value};
+}
+
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(
       "causal_orient_by_noise(Tensor table, Tensor graph, float level, Tensor forbidden, Tensor "
       "required, int[] tiers) -> (Tensor, Tensor, float, float)",
       TORCH_FN(oriented));
+  m.def(
+      "causal_refused_by_noise(bool nonlinear, bool groups, bool targets, bool kinds, bool "
+      "likelihood, bool confidence) -> (str, str, str)",
+      TORCH_FN(refused));
 }
 
 }  // namespace
