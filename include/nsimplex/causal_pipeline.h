@@ -6,6 +6,7 @@
 #include <nsimplex/version.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,7 +25,10 @@ struct CausalPipelineOptions {
   bool sample = false;
   bool soft = false;                   ///< interventions are soft
   std::vector<ColumnKind> kinds = {};  ///< one per column of the table, or none
-  bool orient_by_noise = false;        ///< orient_by_noise() turns edges of the fit
+  /// In place of `kinds`: those of some columns, by name, or by number where no column has that name.
+  /// The others are continuous.
+  std::map<std::string, ColumnKind> kinds_of_some = {};
+  bool orient_by_noise = false;  ///< orient_by_noise() turns edges of the fit
   MissingValues missing = MissingValues::refuse;
   bool drop = false;   ///< leave constant columns and copies out instead of refusing them
   int64_t screen = 0;  ///< keep this number of columns, by screen_columns(); 0: all

@@ -157,6 +157,30 @@ TEST(CausalPipeline, KeepsTheOptionsOfTheFit) {
   EXPECT_EQ(read.min_frequency, 0.7);
 }
 
+// Kinds of some columns, as the file of Python's pipeline has them too.
+TEST(CausalPipeline, TakesKindsOfSomeColumns) {
+  at::Tensor counts = made().table.clone();
+  counts.select(1, 3).copy_((counts.select(1, 3) * 2).exp().clamp_max(50).floor());
+  counts = at::cat(
+      {counts.narrow(1, 0, 1), at::ones({counts.size(0), 1}, at::kDouble), counts.narrow(1, 1, 5)},
+      1);  // a column that is dropped
+  const std::vector<std::string> names{"a", "one", "b", "c", "d", "e", "f"};
+  CausalPipelineOptions options{.drop = true, .steps = 5};
+  options.kinds.assign(7, ColumnKind::continuous);
+  options.kinds[4] = ColumnKind::count;
+  const at::Tensor expected = CausalPipeline(options).fit(counts, names).state().adjacency;
+  options.kinds.clear();
+  EXPECT_FALSE(at::equal(CausalPipeline(options).fit(counts, names).state().adjacency, expected));
+  const test::TemporaryFolder folder;
+  for (const char* column : {"d", "4"}) {
+    options.kinds_of_some = {{column, ColumnKind::count}, {"one", ColumnKind::count}};
+    CausalPipeline(options).save(folder / "p");
+    CausalPipeline read = CausalPipeline::load(folder / "p");
+    EXPECT_EQ(read.options().kinds_of_some, options.kinds_of_some);
+    EXPECT_TRUE(at::equal(read.fit(counts, names).state().adjacency, expected)) << column;
+  }
+}
+
 TEST(CausalPipeline, NamesOptionsThatDoNotGoTogether) {
   const at::Tensor table = made().table;
   const auto error_of = [&](CausalPipelineOptions options) {
@@ -175,6 +199,17 @@ TEST(CausalPipeline, NamesOptionsThatDoNotGoTogether) {
             "[CausalPipeline] orient_by_noise: expected linear effects, got nonlinear");
   EXPECT_EQ(error_of({.kinds = {ColumnKind::count}}),
             "[CausalPipeline] kinds: expected 6, one each, got 1");
+  EXPECT_EQ(error_of({.kinds_of_some = {{"6", ColumnKind::count}}}),
+            "[CausalPipeline] kinds: expected columns 0 to 5 or their names, got \"6\"");
+  EXPECT_EQ(error_of({.kinds = {ColumnKind::count}, .kinds_of_some = {{"1", ColumnKind::count}}}),
+            "[CausalPipeline] kinds_of_some: expected no kinds with it");
+  EXPECT_EQ(error_of({.kinds_of_some = {{"1", ColumnKind::count}}, .screen = 3}),
+            "[CausalPipeline] screen: expected continuous columns alone, got kinds");
+  EXPECT_EQ(error_of({.kinds_of_some = {{"1", ColumnKind::count}}, .orient_by_noise = true}),
+            "[CausalPipeline] orient_by_noise: expected continuous columns, got kinds");
+  EXPECT_EQ(error_of({.orient_by_noise = true, .missing = MissingValues::likelihood}),
+            "[CausalPipeline] orient_by_noise: expected a table without gaps, got missing "
+            "likelihood");
 }
 
 TEST(CausalPipeline, EmbedsAGivenGraphAndFitsAFile) {
@@ -247,6 +282,30 @@ TEST(CausalPipeline, ReadsWhatPythonWrote) {
   const at::Tensor table = at::tensor({3.0, 9.0, 4.0}, at::kDouble).view({1, 3});
   EXPECT_TRUE(
       at::equal(pipeline.transform(table), at::tensor({2.0, 1.0}, at::kDouble).view({1, 2})));
+}
+
+TEST(CausalPipeline, ReadsTheKindsThatPythonWrote) {
+  const test::TemporaryFolder folder;
+  const auto options_of = [&](const std::string& kinds) {
+    std::string text = kFromPython;
+    const std::string word = "\"seed\"";
+    text.replace(text.find(word), word.size(), "\"kinds\": " + kinds + ", \"seed\"");
+    io::write_safetensors(folder / "p",
+                          {{}, {{"format", "nsimplex causal pipeline 2"}, {"pipeline", text}}});
+    return CausalPipeline::load(folder / "p").options();
+  };
+  using Kinds = std::map<std::string, ColumnKind>;
+  const Kinds expected{{"4", ColumnKind::count}, {"b", ColumnKind::binary}};
+  EXPECT_EQ(options_of(R"({"b": "binary", "4": "count"})").kinds_of_some, expected);
+  EXPECT_EQ(options_of(R"([[4, "count"], ["b", "binary"]])").kinds_of_some, expected);
+  EXPECT_THAT(options_of(R"(["count", "binary"])").kinds,
+              ElementsAre(ColumnKind::count, ColumnKind::binary));
+  EXPECT_TRUE(options_of("null").kinds_of_some.empty());
+  for (const char* wrong : {R"({"b": "number"})", R"([[4]])", R"({"b": 4})"}) {
+    EXPECT_THAT(test::input_error_of([&] { options_of(wrong); }),
+                StartsWith("cannot read " + (folder / "p")))
+        << wrong;
+  }
 }
 
 TEST(CausalPipeline, KeepsTheOptionsOfTheEmbedding) {

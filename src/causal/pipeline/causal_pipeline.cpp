@@ -10,12 +10,15 @@
 
 #include "causal/pipeline/pipeline_file.h"
 #include "causal/pipeline/pipeline_parameters.h"
+#include "causal/structure/noise_input.h"
 #include "causal/structure/prepare.h"
 #include "causal/tables/screen_columns.h"
 #include "causal/tables/usable_table.h"
 #include "causal/tensors.h"
 #include "io/table.h"
+#include "io/text.h"
 #include "support/error.h"
+#include "support/printable.h"
 
 namespace nsimplex {
 namespace {
@@ -54,33 +57,57 @@ std::vector<Value> of_kept(const char* argument, const std::vector<Value>& all, 
 }
 
 // Refuses what orient_by_noise() would not take into account.
-void check_orientation(const CausalPipelineOptions& o, const TableRows& rows) {
-  const auto refuse = [](bool given, const char* what) {
-    TORCH_CHECK_VALUE(!given, "[CausalPipeline] orient_by_noise: expected ", what);
-  };
-  refuse(o.nonlinear, "linear effects, got nonlinear");
-  refuse(!rows.groups.empty(), "rows of one group, got groups");
-  refuse(!rows.targets.empty(), "rows without interventions, got targets");
-  refuse(std::ranges::any_of(o.kinds, [](auto kind) { return kind != ColumnKind::continuous; }),
-         "continuous columns, got kinds");
-  refuse(o.missing == MissingValues::likelihood, "a table without gaps, got missing likelihood");
-  refuse(o.confidence > 0, "no samples, whose graphs noises do not turn, got confidence");
+void check_orientation(const CausalPipelineOptions& o, const std::vector<ColumnKind>& kinds,
+                       const TableRows& rows) {
+  const auto refused =
+      refused_by_noise({.nonlinear = o.nonlinear,
+                        .groups = !rows.groups.empty(),
+                        .targets = !rows.targets.empty(),
+                        .kinds = std::ranges::any_of(
+                            kinds, [](auto kind) { return kind != ColumnKind::continuous; }),
+                        .likelihood = o.missing == MissingValues::likelihood,
+                        .confidence = o.confidence > 0});
+  TORCH_CHECK_VALUE(!refused, "[CausalPipeline] orient_by_noise: expected ", refused->expected,
+                    ", got ", refused->argument, refused->value.empty() ? "" : " ", refused->value);
 }
 
-void check(const CausalPipelineOptions& o, const TableRows& rows) {
+void check(const CausalPipelineOptions& o) {
   TORCH_CHECK_VALUE(o.confidence == 0 || o.confidence >= 2,
                     "[CausalPipeline] confidence: expected 0 or at least 2, got ", o.confidence);
   TORCH_CHECK_VALUE(
       !o.min_frequency || o.confidence > 0,
       "[CausalPipeline] min_frequency: expected a number of samples, confidence, too");
-  TORCH_CHECK_VALUE(o.screen == 0 || o.kinds.empty(),
+  TORCH_CHECK_VALUE(o.screen == 0 || (o.kinds.empty() && o.kinds_of_some.empty()),
                     "[CausalPipeline] screen: expected continuous columns alone, got kinds");
-  if (o.orient_by_noise) check_orientation(o, rows);
+  TORCH_CHECK_VALUE(o.kinds.empty() || o.kinds_of_some.empty(),
+                    "[CausalPipeline] kinds_of_some: expected no kinds with it");
 }
 
+// One kind per column of the whole table, or none. `names` are those of all columns, or none.
+std::vector<ColumnKind> all_kinds(const CausalPipelineOptions& o, int64_t columns,
+                                  const std::vector<std::string>& names) {
+  if (o.kinds_of_some.empty()) return o.kinds;
+  std::vector<ColumnKind> kinds(static_cast<size_t>(columns), ColumnKind::continuous);
+  for (const auto& [column, kind] : o.kinds_of_some) {
+    const auto named = std::ranges::find(names, column);
+    const int64_t at =
+        named != names.end() ? named - names.begin() : io::parse_integer(column).value_or(-1);
+    TORCH_CHECK_VALUE(at >= 0 && at < columns, "[CausalPipeline] kinds: expected columns 0 to ",
+                      columns - 1, " or their names, got ", quoted_name(column));
+    kinds[static_cast<size_t>(at)] = kind;
+  }
+  return kinds;
+}
+
+// What is known of a whole table beside its values.
+struct WholeTable {
+  int64_t rows, columns;
+  std::vector<std::string> names;  // of the columns, or none
+};
+
 CausalFitOptions fit_options(const CausalPipelineOptions& o, const UsableTable& kept,
-                             int64_t all_rows, int64_t all_columns,
-                             const EdgeConstraints& constraints, const TableRows& rows) {
+                             const WholeTable& whole, const EdgeConstraints& constraints,
+                             const TableRows& rows) {
   CausalFitOptions options;
   options.estimator = o.estimator;
   options.nonlinear = o.nonlinear;
@@ -92,9 +119,11 @@ CausalFitOptions fit_options(const CausalPipelineOptions& o, const UsableTable& 
   options.seed = o.seed;
   options.constraints = constraints;
   options.soft = o.soft;
-  options.groups = of_kept("groups", rows.groups, all_rows, kept.rows);
-  options.targets = of_kept("targets", rows.targets, all_rows, kept.rows);
-  options.kinds = of_kept("kinds", o.kinds, all_columns, kept.columns);
+  options.groups = of_kept("groups", rows.groups, whole.rows, kept.rows);
+  options.targets = of_kept("targets", rows.targets, whole.rows, kept.rows);
+  const std::vector<ColumnKind> kinds = all_kinds(o, whole.columns, whole.names);
+  if (o.orient_by_noise) check_orientation(o, kinds, rows);
+  options.kinds = of_kept("kinds", kinds, whole.columns, kept.columns);
   if (o.missing == MissingValues::likelihood) options.missing = o.missing;
   return options;
 }
@@ -120,15 +149,14 @@ std::pair<Tensor, Tensor> means_and_deviations(const Tensor& values) {
   return {times_power(mean, exponents), times_power(deviation, exponents)};
 }
 
-// The state after structure learning and before embedding. The whole table has this number of rows
-// and columns.
+// The state after structure learning and before embedding.
 CausalPipelineState learned_state(const CausalPipelineOptions& o, UsableTable kept,
-                                  int64_t all_rows, int64_t all_columns,
-                                  const EdgeConstraints& constraints, const TableRows& rows) {
-  check(o, rows);
+                                  const WholeTable& whole, const EdgeConstraints& constraints,
+                                  const TableRows& rows) {
+  check(o);
   screen_table(kept, o.screen, o.screen_by);
   const Tensor values = to_tensor(kept.values);
-  const CausalFitOptions options = fit_options(o, kept, all_rows, all_columns, constraints, rows);
+  const CausalFitOptions options = fit_options(o, kept, whole, constraints, rows);
   const CausalFit fitted = causal_fit(values, options);
   const auto [mean, deviation] = means_and_deviations(values);
   CausalPipelineState state{.names = kept.names,
@@ -156,11 +184,11 @@ CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string
                                     const EdgeConstraints& constraints, const TableRows& rows) {
   const Tensor checked = checked_matrix("[CausalPipeline] table", table);
   UsableTable kept = as_function(kPipelineName, [&] {
-    return usable_table(view_matrix(checked), std::move(names), {options_.missing, options_.drop},
+    return usable_table(view_matrix(checked), names, {options_.missing, options_.drop},
                         "the table");
   });
-  state_ =
-      learned_state(options_, std::move(kept), checked.size(0), checked.size(1), constraints, rows);
+  const WholeTable whole{checked.size(0), checked.size(1), std::move(names)};
+  state_ = learned_state(options_, std::move(kept), whole, constraints, rows);
   return embed();
 }
 
@@ -168,7 +196,8 @@ CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstrain
                                     const TableRows& rows) {
   const io::Table table = io::read_table(path);
   UsableTable kept = usable_table(table, {options_.missing, options_.drop}, path);
-  state_ = learned_state(options_, std::move(kept), table.rows, table.width, constraints, rows);
+  const WholeTable whole{table.rows, table.width, table.columns};
+  state_ = learned_state(options_, std::move(kept), whole, constraints, rows);
   return embed();
 }
 

@@ -12,11 +12,33 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json names_of_kinds(const std::vector<ColumnKind>& kinds) {
-  if (kinds.empty()) return {};
-  Json names = Json::array();
-  for (const ColumnKind kind : kinds) names.push_back(name_of(kind));
+// A list of one kind per column, or an object of some columns' kinds, which Python reads as a dict.
+Json names_of_kinds(const CausalPipelineOptions& o) {
+  Json names;
+  for (const ColumnKind kind : o.kinds) names.push_back(name_of(kind));
+  for (const auto& [column, kind] : o.kinds_of_some) names[column] = name_of(kind);
   return names;
+}
+
+// From these, or from pairs of a column and its kind, in which Python writes columns that are
+// numbers.
+void read_kinds(const nlohmann::json& kinds, CausalPipelineOptions& o) {
+  const auto kind_of = [](const nlohmann::json& kind) {
+    return parse_name<ColumnKind>("kinds", kind.get<std::string>());
+  };
+  if (kinds.is_object()) {
+    for (const auto& [column, kind] : kinds.items()) o.kinds_of_some[column] = kind_of(kind);
+    return;
+  }
+  for (const auto& entry : kinds) {
+    if (!entry.is_array()) {
+      o.kinds.push_back(kind_of(entry));
+      continue;
+    }
+    const auto& column = entry.at(0);
+    o.kinds_of_some[column.is_string() ? column.get<std::string>() : column.dump()] =
+        kind_of(entry.at(1));
+  }
 }
 
 }  // namespace
@@ -30,7 +52,7 @@ nlohmann::ordered_json parameters_of(const CausalPipelineOptions& o) {
           {"rank", o.rank},
           {"sample", o.sample},
           {"soft", o.soft},
-          {"kinds", names_of_kinds(o.kinds)},
+          {"kinds", names_of_kinds(o)},
           {"orient_by_noise", o.orient_by_noise},
           {"missing", name_of(o.missing)},
           {"drop", o.drop},
@@ -93,13 +115,7 @@ CausalPipelineOptions pipeline_options(const nlohmann::json& parameters) {
   plain("confidence", o.confidence);
   if (given("resampling")) o.resampling = parse_name<Resampling>("resampling", word("resampling"));
   optional("min_frequency", o.min_frequency);
-  // Python may also name some columns; C++ has one kind per column.
-  if (given("kinds") && parameters.at("kinds").is_array()) {
-    for (const auto& kind : parameters.at("kinds")) {
-      if (kind.is_string())
-        o.kinds.push_back(parse_name<ColumnKind>("kinds", kind.get<std::string>()));
-    }
-  }
+  if (given("kinds")) read_kinds(parameters.at("kinds"), o);
   optional("learning_rate", o.learning_rate);
   optional("hops", o.hops);
   optional("negatives", o.negatives);
