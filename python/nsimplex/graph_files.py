@@ -53,9 +53,11 @@ class ReadingWarning(UserWarning):
     the decision."""
 
 
-def _warn(path: _Path, guesses: str) -> None:
+def warn_of_guesses(path: _Path, guesses: str, stacklevel: int = 3) -> None:
+    """Warns if something was guessed. ``stacklevel`` is that of :func:`warnings.warn` in the
+    caller; by default the caller is a function under ``checked``."""
     if guesses:
-        warnings.warn(f"{os.fspath(path)}: {guesses}", ReadingWarning, stacklevel=3)
+        warnings.warn(f"{os.fspath(path)}: {guesses}", ReadingWarning, stacklevel=stacklevel + 1)
 
 
 class EdgeFile(NamedTuple):
@@ -111,7 +113,7 @@ def read_edges(
     nodes are names, numbered in the order of their first appearance.
     """
     *file, guesses = operators.read_edges(operator_path(path), header, index, delimiter, comment)
-    _warn(path, guesses)
+    warn_of_guesses(path, guesses)
     return EdgeFile(*file)
 
 
@@ -140,7 +142,7 @@ def read_tuples(
     *file, guesses = operators.read_tuples(
         operator_path(path), key, width or 0, header, index, delimiter, comment
     )
-    _warn(path, guesses)
+    warn_of_guesses(path, guesses)
     return TupleFile(*file)
 
 
@@ -185,5 +187,5 @@ def read_table(
         list(use_columns),
         list(leave_out),
     )
-    _warn(path, guesses)
+    warn_of_guesses(path, guesses)
     return TableFile(*file)

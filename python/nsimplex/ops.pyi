@@ -133,6 +133,15 @@ def causal_pipeline_write(
 
 def causal_ranking(tangents: Tensor, adjacency: Tensor) -> tuple[float, float, int]: ...
 
+def causal_read_columns(
+    path: str, beside: Sequence[str], skip: Sequence[str], words: Sequence[str],
+    numbers: Sequence[int], only: Sequence[str],
+) -> tuple[Tensor, list[str], list[str], list[int], list[str], list[str], str]: ...
+
+def causal_refused_by_noise(
+    nonlinear: bool, groups: bool, targets: bool, kinds: bool, likelihood: bool, confidence: bool,
+) -> tuple[str, str, str]: ...
+
 def causal_screen_columns(table: Tensor, screen: int, by: str) -> Tensor: ...
 
 def causal_simulate(

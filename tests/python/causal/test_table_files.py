@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from nsimplex import ReadingWarning
 from nsimplex.causal import CausalGraph, CausalPipeline
 
 pandas = pytest.importorskip("pandas")
@@ -50,7 +51,6 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("options", WRITTEN, ids=repr)
 def test_columns_of_true_and_false_are_numbers(frame, tmp_path):
     own = frame[["dose", "growth"]].assign(ill=frame["colour"] == "red", batch=frame["batch"])
     path = csv(tmp_path / "x.csv", own, index=False)
@@ -66,6 +66,7 @@ def test_columns_of_true_and_false_are_numbers(frame, tmp_path):
         CausalGraph().fit(mixed, groups="batch")
 
 
+@pytest.mark.parametrize("options", WRITTEN, ids=repr)
 def test_texts_are_read_like_frames(frame, expected, options, tmp_path):
     own = frame.set_index(np.array([f"r{at}" for at in range(120)])) if options["index"] else frame
     path = csv(tmp_path / "x.txt", own, **options)
@@ -81,6 +82,29 @@ def test_texts_are_read_like_frames(frame, expected, options, tmp_path):
 def test_comments_above_the_first_row(frame, expected, tmp_path):
     path = csv(tmp_path / "x.csv", frame, index=False)
     path.write_text("# of 2024, by hand\n\n" + path.read_text())
+    graph = CausalGraph(kinds=KINDS).fit(path, **ROWS)
+    torch.testing.assert_close(graph.adjacency_, expected.adjacency_)
+
+
+def test_texts_are_read_by_the_rules_of_every_text(frame, expected, tmp_path):
+    """Also where these say more than that words are names: numbers as names, an empty last field,
+    and a first line that names the delimiter."""
+    own = frame[["dose", "growth", "batch"]]
+    path = csv(tmp_path / "x.csv", own.set_axis([0, 1, 2], axis=1), index=False)
+    grouped = CausalGraph().fit(own, groups="batch")
+    with pytest.warns(ReadingWarning, match="its numbers are consecutive") as said:
+        graph = CausalGraph().fit(path, groups="2")
+    assert {warning.filename for warning in said} == {__file__}
+    assert graph.names_ == ["0", "1"] and graph.row_columns_ == ["2"]
+    torch.testing.assert_close(graph.adjacency_, grouped.adjacency_)
+    csv(path, frame, index=False)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line + "," for line in lines))
+    with pytest.warns(ReadingWarning, match="the last field of every row is empty"):
+        graph = CausalGraph(kinds=KINDS).fit(path, **ROWS)
+    torch.testing.assert_close(graph.adjacency_, expected.adjacency_)
+    csv(path, frame, index=False, sep=";")
+    path.write_text("sep=;\n" + path.read_text())
     graph = CausalGraph(kinds=KINDS).fit(path, **ROWS)
     torch.testing.assert_close(graph.adjacency_, expected.adjacency_)
 

@@ -285,8 +285,9 @@ ON_THE_HOST = {
     # a file of causal_pipeline_write, which its own tests read and write
     "causal_pipeline_read": None,
     "causal_pipeline_write": None,
-    "causal_ranking": plain(draw(4, 2), TRUTH),
+    "causal_read_columns": None,  # of a file
     "causal_refused_by_noise": plain(False, False, True, False, False, False),
+    "causal_ranking": plain(draw(4, 2), TRUTH),
     "causal_screen_columns": plain(draw(20, 4).double(), 2, "correlation"),
     "causal_simulate": plain(
         TRUTH.double(), "er", 4, 1, 20, "linear", "gaussian", False, 0.5, 2.0, 0, 0, [], []

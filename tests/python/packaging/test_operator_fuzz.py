@@ -26,6 +26,7 @@ def test_calls_are_of_every_operator():
     files = {
         "causal_pipeline_read",
         "causal_pipeline_write",
+        "causal_read_columns",
         "read_edges",
         "read_graphs",
         "read_table",
