@@ -135,9 +135,11 @@ def seen_by(mask: Tensor | None, queries: int, length: int) -> Seen:
     """
     if mask is None:
         return Seen()
-    memo = getattr(mask, "_nsimplex_seen", None)
-    if memo is None or memo[0] != (queries, length):
-        memo = (queries, length), _read(mask, queries, length)
+    if torch.compiler.is_compiling() or mask.is_inference():  # no count of writes to it
+        return _read(mask, queries, length)
+    memo, state = getattr(mask, "_nsimplex_seen", None), (queries, length, mask._version)
+    if memo is None or memo[0] != state:
+        memo = state, _read(mask, queries, length)
         setattr(mask, "_nsimplex_seen", memo)  # noqa: B010, for the next layer
     return memo[1]
 

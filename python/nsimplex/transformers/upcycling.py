@@ -53,9 +53,9 @@ class UpcycledSelfAttention(nn.Module):
         self.kv_heads = getattr(config, "num_key_value_heads", None) or heads
         if config.model_type in _LIKE_LLAMA:
             self._rotate = sys.modules[type(layer).__module__].apply_rotary_pos_emb
-            self._dropout = lambda: config.attention_dropout
+            self._dropout = "attention_dropout"
         else:
-            self._dropout = lambda: config.attn_pdrop
+            self._dropout = "attn_pdrop"
         self.higher = HigherOrderPart(
             config.hidden_size, heads, self.kv_heads, self.head_dim, order, window
         ).to(next(layer.parameters()))
@@ -97,7 +97,7 @@ class UpcycledSelfAttention(nn.Module):
         keys, values = [k, *keys], [v, *values]
         cache = past_key_values if cache is None else cache
         keys, values, seen = stored(keys, values, cache, self.layer_idx, attention_mask)
-        dropout = float(self._dropout() or 0.0) if self.training else 0.0
+        dropout = float(getattr(self.config, self._dropout) or 0.0) if self.training else 0.0
         ordinary = attend(
             q, keys[:1], values[:1], seen, scale=float(self.scaling), dropout_p=dropout
         )

@@ -1,5 +1,8 @@
 """Trained Transformers models that get tuples of keys, and start as the same function."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from tiny_models import (
@@ -185,3 +188,30 @@ def test_what_does_not_fit_is_refused():
         assert said in str(caught.value) and "\n" not in str(caught.value)
     assert shape("llama").model_type == "llama"
     assert not parts_of(plain)  # no refused call changed it
+
+
+@pytest.mark.parametrize("kind", SOME)
+def test_a_copy_is_a_model_of_its_own(kind):
+    model, ids = converted(kind, bias=-1.0), tokens()
+    expected = logits(model, ids)
+    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    for each in copies:
+        close(logits(each, ids), expected)
+        name = "attn_pdrop" if kind == "gpt2" else "attention_dropout"
+        setattr(each.config, name, 0.9)
+        each.train()
+        assert not torch.equal(logits(each, ids), logits(each, ids))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_mask_may_be_written_to_between_calls(mode):
+    model, ids = converted("llama", bias=-1.0), tokens()
+    with mode():
+        mask = torch.ones(2, 1, ids.size(1), ids.size(1), dtype=torch.bool).tril()
+        model(ids, attention_mask=mask)
+        mask[:, :, 3:, :3] = False
+        expected = model(ids, attention_mask=mask.clone()).logits
+        close(model(ids, attention_mask=mask).logits, expected)
