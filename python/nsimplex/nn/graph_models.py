@@ -63,8 +63,12 @@ class FeatureEmbedding(nn.Module):
         if self.table is not None:
             nn.init.normal_(self.table.weight, std=1 / max(len(codes), 1) ** 0.5)
         self.constant = nn.Parameter(torch.randn(width)) if not channels and not codes else None
-        starts = torch.tensor([0, *self.codes]).cumsum(0)[:-1] if codes else torch.empty(0)
-        self.register_buffer("starts", starts.to(torch.int64), persistent=False)
+        self.register_buffer("starts", self._starts(), persistent=False)
+        self.register_load_state_dict_post_hook(_start_again)
+
+    def _starts(self) -> Tensor:
+        starts = torch.tensor([0, *self.codes]).cumsum(0)[:-1] if self.codes else torch.empty(0)
+        return starts.to(torch.int64)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.linear is not None:
@@ -98,6 +102,12 @@ class FeatureEmbedding(nn.Module):
                     f"got {int(low[column])} to {int(high[column])}"
                 )
         return x
+
+
+def _start_again(embedding: FeatureEmbedding, keys: object) -> None:
+    """Computes the starts of columns again once weights are loaded: they are in no state dict, and
+    a model that was made on the device meta has none yet."""
+    embedding.starts = embedding._starts().to(next(embedding.parameters()).device)
 
 
 class GraphModel(nn.Module):

@@ -196,6 +196,7 @@ class SimplicialAttention(CachedTuples):
         self._make_head_parameters(normalizer, reduce, place)
         self._reset_head_parameters(None)
         self.register_buffer("neighbours", None, persistent=False)
+        self.register_load_state_dict_post_hook(_place_again)
         self._place_neighbours()
 
     def _make_groups(self, options: dict, place: dict) -> None:
@@ -236,8 +237,9 @@ class SimplicialAttention(CachedTuples):
         if part is None or part.adjacency is None:
             return
         table = neighbour_table(part.adjacency, part.nodes, part.self_loops)
-        place = self.output.weight.device if self.neighbours is None else self.neighbours.device
-        self.neighbours = table.to(place)
+        known = None if self.neighbours is None else self.neighbours.device
+        away = known is None or known.type == "meta"
+        self.neighbours = table.to(self.output.weight.device if away else known)
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, residual_gain: float = 1.0
@@ -369,6 +371,12 @@ class SimplicialAttention(CachedTuples):
         raise ValueError(
             f"[{type(self).__name__}] cache: expected one of this layer's make_cache()"
         )
+
+
+def _place_again(layer: SimplicialAttention, keys: object) -> None:
+    """Computes the table of neighbours again once weights are loaded: it is in no state dict, and a
+    layer that was made on the device meta has none yet."""
+    layer._place_neighbours()
 
 
 #: Arguments of the indexer that the layer gives.

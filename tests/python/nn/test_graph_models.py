@@ -361,3 +361,20 @@ def test_graphs_without_edges_and_empty_graphs():
     )
     for name, make in MODELS.items():
         assert make()(data).isfinite().all(), name
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_weights_fill_a_model_of_the_meta_device(assign):
+    shape = SHAPE | dict(node_channels=0, node_codes=[3, 4], task="node")
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    codes = torch.tensor([[0, 3], [2, 1], [1, 0], [2, 3]])
+    data = graph.from_edge_index(edges, 4, torch.randn(3, 2), node_features=codes)
+    expected = MessagePassing(**shape).eval()
+    with torch.device("meta"):
+        model = MessagePassing(**shape).eval()
+    if not assign:
+        model.to_empty(device="cpu")
+        for buffer in model.buffers():  # to_empty() leaves what the memory held
+            buffer.fill_(2)
+    model.load_state_dict(expected.state_dict(), assign=assign)
+    torch.testing.assert_close(model(data), expected(data))

@@ -136,20 +136,40 @@ def test_copies(name):
     assert all(part.auxiliary_loss is not None for part in [module] if "topk" in name)
 
 
+def make_from(name, select):
+    """A module with the graph of a selection that was made elsewhere."""
+    if name in MORE:
+        return MORE[name]()
+    return nn.SimplicialAttention(DIM, HEADS, select=select, causal=name != "neighbours")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_from_the_meta_device(name):
     select = SELECTIONS[name]() if name in SELECTIONS else None
     with torch.device("meta"):
-        if name in MORE:
-            module = MORE[name]()
-        else:
-            causal = name != "neighbours"
-            module = nn.SimplicialAttention(DIM, HEADS, select=select, causal=causal)
+        module = make_from(name, select)
     assert all(parameter.is_meta for parameter in module.parameters())
     module.to_empty(device="cpu")
     module.reset_parameters(torch.Generator().manual_seed(2))
     expected = make(name)
     expected.reset_parameters(torch.Generator().manual_seed(2))
+    x = tokens(dtype=torch.float32)
+    torch.testing.assert_close(module(x), expected(x))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("assign", [False, True])
+def test_weights_fill_a_module_of_the_meta_device(name, assign):
+    """What is in no state dict, such as the table of a graph, is there all the same."""
+    expected = make(name)
+    select = SELECTIONS[name]() if name in SELECTIONS else None
+    with torch.device("meta"):
+        module = make_from(name, select)
+    if not assign:
+        module.to_empty(device="cpu")
+        for buffer in module.buffers():  # to_empty() leaves what the memory held
+            buffer.fill_(3)
+    module.load_state_dict(expected.state_dict(), assign=assign)
     x = tokens(dtype=torch.float32)
     torch.testing.assert_close(module(x), expected(x))
 
