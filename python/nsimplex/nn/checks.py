@@ -101,7 +101,7 @@ def require_rows(function: str, name: str, x: Tensor, width: int, dims: int | No
 def require_lengths(lengths: Tensor, x: Tensor) -> None:
     """Check that lengths are integers [B].
 
-    On the CPU, outside of transforms and compiled code, also check that they lie in 0 to T.
+    Also check that they lie in 0 to T, where they can be read.
     """
     if lengths.dtype not in (torch.int64, torch.int32) or lengths.shape != x.shape[:1]:
         raise ValueError(
@@ -109,11 +109,7 @@ def require_lengths(lengths: Tensor, x: Tensor) -> None:
             "of shape "
             f"{list(lengths.shape)}"
         )
-    # This test stands alone because the compiler cannot trace the next one.
-    if torch.compiler.is_compiling():
-        return
-    plain = type(lengths) is Tensor and not functorch.is_functorch_wrapped_tensor(lengths)
-    if not plain or not lengths.is_cpu or lengths.numel() == 0:
+    if not _can_be_read(lengths):
         return
     low, high = (int(each) for each in lengths.aminmax())
     if low < 0 or high > x.size(1):
@@ -121,3 +117,37 @@ def require_lengths(lengths: Tensor, x: Tensor) -> None:
             f"[ExpertChoice] lengths: expected 0 to {x.size(1)}, the tokens of x, got {low} to "
             f"{high}"
         )
+
+
+def require_padding(at: str, mask: Tensor, packed: bool) -> None:
+    """Check that an attention mask [B, T] holds 0 and 1 alone, where it can be read. Unless
+    documents are packed, its zeros are on the left or on the right: positions and windows would
+    count padding between tokens."""
+    if not _can_be_read(mask):
+        return
+    low, high = (int(each) for each in mask.aminmax())
+    require(
+        low >= 0 and high <= 1,
+        f"{at}attention_mask: expected 0 and 1, got {low} to {high}; boundaries of documents are "
+        "cu_seqlens",
+    )
+    if packed:
+        return
+    kept = mask.bool()
+    runs = kept[:, :1].sum(1) + (kept[:, 1:] & ~kept[:, :-1]).sum(1)
+    if (runs > 1).any():
+        row = int((runs > 1).int().argmax())
+        raise ValueError(
+            f"{at}attention_mask: expected padding on the left or on the right, got some between "
+            f"the tokens of row {row}"
+        )
+
+
+def _can_be_read(values: Tensor) -> bool:
+    """Whether a check may look at the values: on the CPU, outside of transforms and compiled
+    code. On another device it would wait for all that has been computed there."""
+    # This test stands alone because the compiler cannot trace the next one.
+    if torch.compiler.is_compiling():
+        return False
+    plain = type(values) is Tensor and not functorch.is_functorch_wrapped_tensor(values)
+    return plain and values.is_cpu and values.numel() > 0

@@ -81,7 +81,16 @@ def _sum(weights: Tensor) -> Tensor:
 
 def drawn(logits: Tensor, options: Sampling, uniforms: Sequence[float]) -> list[int]:
     """One token per row of the logits [B, V]: the first at which the running sum of probabilities
-    passes the row's uniform number."""
+    passes the row's uniform number.
+
+    Raises:
+        ValueError: a logit that is NaN or +inf, of which no token would follow.
+    """
+    if not bool((logits < math.inf).all()):  # NaN is not below it, either
+        raise ValueError(
+            f"{_AT}logits: expected numbers, got NaN or infinity; the weights hold some, or are so "
+            "large that the dtype of the model overflows"
+        )
     if options.temperature == 0:
         return logits.argmax(-1).tolist()
     probabilities = distribution(logits, options)

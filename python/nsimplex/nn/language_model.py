@@ -17,7 +17,7 @@ from ..kv_cache import LayerCaches
 from ..static_cache import StaticCache
 from ..text import Tokenizer
 from .blocks import FeedForward, TransformerBlock
-from .checks import MOST_AXES, require, require_name, require_whole
+from .checks import MOST_AXES, require, require_name, require_padding, require_whole
 from .language_options import LanguageModelOptions
 from .layers import RMSNorm, SimplicialAttention
 from .saved_model import read_saved_model, saved_language_model
@@ -219,6 +219,7 @@ class LanguageModel(TextGenerator, nn.Module):
             "[LanguageModel] attention_mask: expected bool or integers of shape "
             f"{[*tokens.shape]}, got {attention_mask.dtype} of shape {[*attention_mask.shape]}",
         )
+        require_padding("[LanguageModel] ", attention_mask, packed=cu_seqlens is not None)
         mask = dict(key_masks=attention_mask != 0)
         return mask if cu_seqlens is None else mask | dict(cu_seqlens=cu_seqlens)
 

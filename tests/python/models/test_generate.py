@@ -269,3 +269,14 @@ def test_texts_and_numbers_do_not_mix():
     language_model.tokenizer = ByteTokenizer()
     with pytest.raises(TypeError, match=r"prompts\[1\]: expected a string, got list"):
         language_model.generate(["a", [1]], 3)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("stream", [False, True])
+def test_no_token_follows_from_logits_that_are_no_numbers(temperature, stream):
+    """The largest of NaN has a place, too: a text of first tokens would look like an answer."""
+    language_model = model()
+    with torch.no_grad():
+        language_model.norm.weight.fill_(float("nan"))
+    with pytest.raises(ValueError, match=r"\] logits: expected numbers, got NaN or infinity"):
+        list(language_model.generate([1, 2], 3, temperature=temperature, stream=stream))

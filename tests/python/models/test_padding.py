@@ -135,6 +135,15 @@ def test_wrong_masks_are_named():
         (dict(attention_mask=torch.ones(2, 4)), "attention_mask: expected bool or integers of sha"),
         (dict(attention_mask=torch.ones(2, 4).long()), "attention_mask: expected bool or integers"),
         (dict(attention_mask=[[1]]), "attention_mask: expected a tensor or None, got list"),
+        (
+            dict(attention_mask=torch.tensor([[1, 1, 1, 1, 0], [1, 1, 0, 1, 1]])),
+            "attention_mask: expected padding on the left or on the right, got some between the "
+            "tokens of row 1",
+        ),
+        (
+            dict(attention_mask=torch.tensor([[1, 1, 2, 2, 0], [1, 1, 1, 1, 1]])),
+            "attention_mask: expected 0 and 1, got 0 to 2",
+        ),
         (dict(cu_seqlens=torch.tensor([0, 3])), "cu_seqlens: expected"),
         (dict(cu_seqlens=[0, 5]), "cu_seqlens: expected a tensor or None, got list"),
         (
