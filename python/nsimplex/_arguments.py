@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
+import torch._C._functorch as functorch
 from torch import Tensor
 
 from ._hints import expectation, misfit
@@ -27,6 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 
 _LONGEST = 300  # characters of a message
+_WORDED = (bool, int, float, str, type(None))  # entries that a message shows
 _WHOLE = range(-(2**63), 2**63)  # integers that an operator takes
 
 # How the dispatcher words what our functions could not know of options that they pass on.
@@ -76,6 +78,9 @@ def checked(
     def call(*args, **kwargs):
         if torch.compiler.is_compiling():
             return compute(*args, **kwargs)
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Tensor) and value.dim() == 0 and is_learned(value):
+                _refuse_learned(function, label, options_of, args, kwargs)
         try:
             return compute(*args, **kwargs)
         except Exception as error:
@@ -99,12 +104,25 @@ def checked_methods(cls: _Class) -> _Class:
     return cls
 
 
+def is_learned(value: Tensor) -> bool:
+    """Whether a derivative by a tensor is asked for."""
+    return value.requires_grad or functorch.is_gradtrackingtensor(value)
+
+
+def learned_words(value: Tensor) -> str:
+    """What a message says of a tensor that would lose its gradient on its way to a number."""
+    return f"{describe(value)} that requires a gradient, which it would not get"
+
+
 def describe(value: object) -> str:
     """A value in a few words, without the numbers of a tensor."""
     if isinstance(value, Tensor):
         return f"a {value.dtype} tensor of shape {list(value.shape)}"
     if value is None or isinstance(value, (bool, int, float, str)):
         text = repr(value)
+        return text if len(text) <= 40 else f"{text[:36]} .."
+    if isinstance(value, (list, tuple)) and all(isinstance(each, _WORDED) for each in value):
+        text = f"{type(value).__name__} {value!r}"
         return text if len(text) <= 40 else f"{text[:36]} .."
     shape = getattr(value, "shape", None)
     return type(value).__name__ + (f" of shape {list(shape)}" if isinstance(shape, tuple) else "")
@@ -143,6 +161,27 @@ def _explained(
         or _wrong_dtype(label, given, error)
         or _reworded(label, error)
     )
+
+
+def _refuse_learned(
+    function: Callable, label: str, options_of: Callable | None, args: tuple, kwargs: dict
+) -> None:
+    """Refuses tensors of one learned number where a number is asked for: torch converts them, and
+    their gradient would silently be lost."""
+    try:
+        given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    except TypeError:  # the call says what is wrong
+        return
+    hints = _hints(function)
+    if options_of is not None:
+        given |= given.pop("options", {})
+        hints = _hints(options_of) | hints
+    for name, value in given.items():
+        number = isinstance(value, Tensor) and value.dim() == 0 and is_learned(value)
+        if number and name in hints and misfit(hints[name], value) is not None:
+            raise TypeError(
+                f"[{label}] {name}: expected {expectation(hints[name])}, got {learned_words(value)}"
+            )
 
 
 def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
 
-from ._arguments import describe
+from ._arguments import describe, is_learned, learned_words
 from ._choices import (
     Distinct,
     FeatureName,
@@ -203,11 +204,18 @@ def _is_int(value: object) -> bool:
     return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
 
 
+def _plain(value: Any) -> Any:
+    """An integer of NumPy as one of Python."""
+    of_numpy = isinstance(value, numbers.Integral) and not isinstance(value, int)
+    return int(value) if of_numpy else value
+
+
 def flat_window(window: Window, order: int, function: str = "attention") -> list[int] | None:
     """The operator's flat list left_1, right_1, left_2, ..."""
     if window is None:
         return None
     entries: list[Any]
+    window = _plain(window)
     if _is_int(window):
         entries = [window] * order
     elif isinstance(window, (list, tuple)):
@@ -223,7 +231,9 @@ def flat_window(window: Window, order: int, function: str = "attention") -> list
             f"[{function}] window: expected None, an int or a sequence, got {describe(window)}"
         )
     flat: list[int] = []
-    for axis, entry in enumerate(entries):
+    for axis, entry in enumerate(map(_plain, entries)):
+        if isinstance(entry, (list, tuple)):
+            entry = [*map(_plain, entry)]
         if _is_int(entry):
             # A plain conditional would guard on a length that export keeps dynamic.
             unbounded = isinstance(entry, int) and entry == -1
@@ -263,6 +273,11 @@ def scales(
 
 def _factor(function: str, value: Any) -> float:
     """A number of the argument scale."""
+    if isinstance(value, Tensor) and is_learned(value):
+        raise TypeError(
+            f"[{function}] scale: expected numbers, got {learned_words(value)}; multiply the query "
+            "or the result by it"
+        )
     try:
         number = float(value) if not isinstance(value, str) else None
     except (TypeError, ValueError):

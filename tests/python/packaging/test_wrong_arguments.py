@@ -178,7 +178,13 @@ def test_the_words():
         (
             lambda: nsimplex.attention(q, [q], [q], key_lengths=[3]),
             TypeError,
-            "[attention] key_lengths: expected a tensor or None, got list",
+            "[attention] key_lengths: expected a tensor or None, got list [3]",
+        ),
+        (
+            lambda: nsimplex.topk_keys(q, q, 2, scale=torch.tensor(0.5, requires_grad=True)),
+            TypeError,
+            "[topk_keys] scale: expected a number or None, got a torch.float32 tensor of shape [] "
+            "that requires a gradient, which it would not get",
         ),
         (
             lambda: nsimplex.attention_weights(q, [q], causal="no"),
@@ -226,6 +232,27 @@ def test_the_words():
             call()
         assert str(raised.value) == words
         assert raised.value.__cause__ is None and raised.value.__suppress_context__ is False
+
+
+def test_a_learned_number_is_never_detached_in_silence():
+    """torch makes a number of a tensor with one element, and its gradient is gone."""
+    q = torch.randn(1, 2, 4, 6)
+    for wrong, call in {
+        "[attention] scale": lambda s: nsimplex.attention(q, [q], [q], scale=s),
+        "[attention] scale: expected numbers": lambda s: nsimplex.attention(
+            q, [q, q], [q, q], scale=(1.0, s)
+        ),
+        "[attention] dropout_p": lambda s: nsimplex.attention(q, [q], [q], dropout_p=s),
+        "[face_attention] scale": lambda s: nsimplex.face_attention(q, [q, q], [q, q], scale=s),
+        "[rotary] base": lambda s: nsimplex.rotary(q, base=s),
+    }.items():
+        number = torch.tensor(0.5)
+        with pytest.raises(TypeError) as raised:
+            call(number.clone().requires_grad_())
+        assert str(raised.value).startswith(wrong) and "\n" not in str(raised.value)
+        with pytest.raises(TypeError):
+            torch.func.grad(lambda s, call=call: call(s)[0].sum())(number)
+        call(number)  # a number that nobody learns
 
 
 def test_a_function_keeps_its_name_and_signature():
