@@ -20,24 +20,26 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a UTF-8 file, gzipped or not, without a byte order mark.
 
     Raises:
-        OSError: it cannot be opened.
-        ValueError: "cannot read PATH, line N: WHY".
+        ValueError: "cannot read PATH: WHY" or "cannot read PATH, line N: WHY".
     """
-    data = Path(path).read_bytes()
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot read {printable(path)}: {error.strerror or error}") from None
     if data.startswith(_GZIP):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"cannot read {path}: damaged gzip: {error}") from None
+            raise ValueError(f"cannot read {printable(path)}: damaged gzip: {error}") from None
     if data.startswith(_UTF16):
-        raise ValueError(f"cannot read {path}: expected UTF-8, got UTF-16")
+        raise ValueError(f"cannot read {printable(path)}: expected UTF-8, got UTF-16")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = len(data[: error.start].splitlines()) or 1
         byte = data[error.start]
         raise ValueError(
-            f"cannot read {path}, line {line}: expected UTF-8, got the byte 0x{byte:02x}"
+            f"cannot read {printable(path)}, line {line}: expected UTF-8, got the byte 0x{byte:02x}"
         ) from None
 
 
@@ -47,7 +49,7 @@ def read_rows(
     """Line numbers and rows of a csv file with a header, by column.
 
     Raises:
-        OSError, ValueError: as :func:`read_text`; a missing column, or two columns of one name.
+        ValueError: as :func:`read_text`; a missing column, or two columns of one name.
     """
     reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
     try:
@@ -55,15 +57,17 @@ def read_rows(
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise ValueError(f"cannot read {path}: two columns are called {name!r}")
+                raise ValueError(f"cannot read {printable(path)}: two columns are called {name!r}")
             seen.add(name)
         for name in needed:
             if name not in names:
                 raise ValueError(
-                    f"cannot read {path}: expected a column {name!r}, "
+                    f"cannot read {printable(path)}: expected a column {name!r}, "
                     f"got {', '.join(map(printable, names)) or 'none'}"
                 )
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:
-        raise ValueError(f"cannot read {path}, line {reader.line_num}: {error}") from None
+        raise ValueError(
+            f"cannot read {printable(path)}, line {reader.line_num}: {error}"
+        ) from None

@@ -21,12 +21,15 @@ def printable(text: object) -> str:
     return "".join(shown)
 
 
-def exit_code(command: Callable[[], object]) -> int:
-    """Run a command: 0, or 2 with one line on standard error if it cannot use its arguments or
-    files."""
+def exit_code(command: Callable[[], object], name: str = "nsimplex") -> int:
+    """Run a command: 0, or 2 with one line on standard error if it cannot use its arguments, files
+    or an optional package, or 130 if Ctrl-C stops it."""
     try:
         command()
-    except (OSError, ValueError) as error:
-        print(f"nsimplex: {printable(error)}", file=sys.stderr)
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        print(f"{name}: {printable(error)}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"{name}: stopped", file=sys.stderr)
+        return 130
     return 0

@@ -61,6 +61,18 @@ def require_place(path: str | os.PathLike[str]) -> None:
         raise OSError(f"cannot write {path}: {error}") from None
 
 
+def require_other(path: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> None:
+    """Refuses to write over a file that is read, by whatever name.
+
+    Raises:
+        ValueError: of one line that names ``path``.
+    """
+    for source in sources:
+        with suppress(OSError):
+            if os.path.samefile(path, source):
+                raise ValueError(f"cannot write {os.fspath(path)}: it is a file that is read")
+
+
 #: Ends of the names of pictures and pages that have a kind of their own.
 _KINDS = (".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tiff", ".eps")
 _KINDS += (".ps", ".pdf")

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._csv_text import read_rows
-from ._printable import printable
-from ._whole_file import whole_file
+from ._printable import exit_code, printable
+from ._whole_file import require_other, whole_file
 
 __all__ = ["ATOM_FEATURES", "BOND_FEATURES", "BadMolecule", "convert", "main"]
 
@@ -201,6 +201,9 @@ def convert(
     """
     if bits < 8 or bits % 8 != 0:
         raise ValueError(f"bits: expected a multiple of 8, got {bits}")
+    if radius < 0:
+        raise ValueError(f"radius: expected 0 or more, got {radius}")
+    require_other(result, source)
     chemistry = _Chemistry(bits, radius, hydrogens)
     molecules, bad = [], []
     for line, text, number in _lines(Path(source), smiles, target):
@@ -256,15 +259,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--skip-bad", action="store_true", help="leave out lines that cannot be used, and name them"
     )
     options = parser.parse_args(arguments)
-    try:
-        written, bad = convert(**vars(options))
-    except (OSError, ValueError) as error:
-        print(f"molecules: {printable(error)}", file=sys.stderr)
-        return 2
+    return exit_code(lambda: _convert(options), "molecules")
+
+
+def _convert(options: argparse.Namespace) -> None:
+    written, bad = convert(**vars(options))
     for reason in bad:
         print(f"molecules: left out {printable(reason)}", file=sys.stderr)
     print(f"{options.result}: {written} molecules, {len(bad)} lines left out")
-    return 0
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import numpy as np
 from torch import Tensor
 
 from .._arguments import checked
-from .._printable import printable
+from .._printable import exit_code, printable
 from .._whole_file import whole_file
 from .arrays import read_columns
 
@@ -180,12 +180,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="also write a column of obs as a csv of labels, for causal classify; may be repeated",
     )
     options = parser.parse_args(arguments)
-    try:
-        _convert(options)
-    except (OSError, ValueError, ModuleNotFoundError) as error:
-        print(f"nsimplex.causal.cells: {printable(error)}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_code(lambda: _convert(options), "nsimplex.causal.cells")
 
 
 if __name__ == "__main__":

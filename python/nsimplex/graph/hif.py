@@ -56,8 +56,6 @@ def read_hif(
         if str(error).startswith("cannot read"):
             raise
         raise ValueError(f"{at}not JSON: {error}") from None
-    except OSError as error:
-        raise ValueError(f"{at}{error.strerror or error}") from None
     kind = _expect(at, content, dict, "the file").get("network-type", "undirected")
     if kind not in _TYPES:
         raise ValueError(f"{at}network-type: expected {', '.join(_TYPES)}, got {kind!r:.40}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .._arguments import checked
 from .._printable import printable
-from .._whole_file import whole_file
+from .._whole_file import require_other, whole_file
 from .tokenizers import ByteTokenizer, Tokenizer, bytes_of, text_of
 
 _Path = str | os.PathLike[str]
@@ -41,8 +41,7 @@ def encode_file(
     if not texts:
         raise ValueError("[encode_file] text_files: expected one or more, got none")
     target = Path(path) if path is not None else Path(texts[0]).with_suffix(".bin")
-    if target.absolute() in {Path(text).absolute() for text in texts}:
-        raise ValueError(f"[encode_file] path: expected another file than the text, got {target}")
+    require_other(target, *texts)
     code = "H" if tokenizer.vocabulary <= _MOST_UINT16 else "I"
     with whole_file(target, binary=True) as file:
         for place, text in enumerate(texts):

@@ -106,6 +106,7 @@ def test_compressed_csv(files):
     [
         (GOOD, ["--target", "energy"], "expected a column 'energy', got smiles, gap, name"),
         (GOOD, ["--target", "gap", "--bits", "12"], "bits: expected a multiple of 8, got 12"),
+        (GOOD, ["--target", "gap", "--radius", "-1"], "radius: expected 0 or more, got -1"),
         ("smiles,gap\n", ["--target", "gap"], "no molecule in it"),
         (GOOD + "?,1,x\n", ["--target", "gap"], "line 5: cannot parse the SMILES '?'"),
     ],
@@ -181,3 +182,21 @@ def test_the_result_has_the_mode_of_other_files_or_a_line(files, capsys, tmp_pat
         said = capsys.readouterr().err
         assert f"cannot write {target}" in said and said.count("\n") == 1
     assert not any(path.name.endswith(".partial") for path in tmp_path.rglob("*"))
+
+
+def test_the_source_is_never_written_over(files, capsys, tmp_path):
+    source, _ = files
+    (tmp_path / "link.csv").symlink_to(source)
+    (tmp_path / "other.csv").hardlink_to(source)
+    for result in (source, tmp_path / "link.csv", tmp_path / "other.csv"):
+        assert molecules.main([str(source), str(result), "--target", "gap"]) == 2
+        said = capsys.readouterr().err
+        assert said == f"molecules: cannot write {result}: it is a file that is read\n"
+    assert source.read_text() == GOOD
+
+
+def test_a_source_that_cannot_be_read_is_named(files, capsys, tmp_path):
+    _, result = files
+    for source, why in (("absent.csv", "No such file or directory"), ("", "Is a directory")):
+        assert molecules.main([str(tmp_path / source), str(result), "--target", "gap"]) == 2
+        assert capsys.readouterr().err == f"molecules: cannot read {tmp_path / source}: {why}\n"

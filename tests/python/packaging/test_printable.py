@@ -36,3 +36,11 @@ def test_a_command_that_cannot_use_its_input_says_so_in_one_line(capsys):
     assert capsys.readouterr().err == "nsimplex: cannot read a\\nb\n"
     with pytest.raises(RuntimeError):
         exit_code(lambda: (_ for _ in ()).throw(RuntimeError("ours")))
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(capsys):
+    def stops():
+        raise KeyboardInterrupt
+
+    assert exit_code(stops, "molecules") == 130
+    assert capsys.readouterr().err == "molecules: stopped\n"
