@@ -96,10 +96,7 @@ def read_csv(path: str | os.PathLike[str], bad: BadRows | None = None) -> Table:
     name = os.fspath(path)
     at = f"cannot read {printable(name)}"
     bad = BadRows() if bad is None else bad
-    try:
-        text = read_text(path)
-    except OSError as error:
-        raise ValueError(f"{at}: {error.strerror or error}") from None
+    text = read_text(path)
     if "\0" in text:
         raise ValueError(f"{at}: expected csv, got bytes that are no text")
     header = text.partition("\n")[0]
@@ -162,6 +159,13 @@ def describe_columns(table: Table, names: Sequence[str]) -> list[Column]:
     return found
 
 
+def _unusable(value: float | None) -> str:
+    """What a cell was expected to hold if a model cannot use its number; "" if it can."""
+    if value is None or not math.isfinite(value):
+        return "a finite number"
+    return "" if abs(value) <= _LARGEST else f"a number of at most {_LARGEST:.2g}"
+
+
 def features_of(table: Table, columns: Sequence[Column]) -> Tensor | None:
     """Features float32 [rows, d] of the columns of a table; None without columns.
 
@@ -174,9 +178,9 @@ def features_of(table: Table, columns: Sequence[Column]) -> Tensor | None:
         if column.values is None:
             numbers = [number_of(each) for each in cells]
             for row, value in enumerate(numbers):
-                if value is None or not math.isfinite(value):
+                if wanted := _unusable(value):
                     raise ValueError(
-                        f"{table.at(row)}expected a finite number in column {column.name!r}, got "
+                        f"{table.at(row)}expected {wanted} in column {column.name!r}, got "
                         f"{cells[row]!r:.40}"
                     )
             parts.append(torch.tensor(numbers, dtype=torch.float32).view(-1, 1))
@@ -203,6 +207,7 @@ class Targets(NamedTuple):
     outputs: int
 
 
+_LARGEST = torch.finfo(torch.float32).max
 _MISSING = frozenset(("", "na", "nan", "n/a", "null", "none", "?"))
 
 
@@ -256,10 +261,8 @@ def targets_of(
         values = []
         for row, (text, is_known) in enumerate(zip(column, has)):
             value = number_of(text) if is_known else math.nan
-            wanted = ""
-            if value is None or (is_known and not math.isfinite(value)):
-                wanted = "a finite number"
-            elif kind != "number" and is_known and value not in (0.0, 1.0):
+            wanted = _unusable(value) if is_known else ""
+            if not wanted and kind != "number" and is_known and value not in (0.0, 1.0):
                 wanted = f"0 or 1 of a {kind} target"
             if wanted and row not in refused:
                 bad.add(table.error(row, f"expected {wanted} in column {name!r}, got {text!r:.40}"))

@@ -180,7 +180,9 @@ class _Log:
 def _split(request: dict[str, Any], data: GraphData, targets: Targets, task: str) -> Split:
     """Rows with a target: graphs if there are several or the task is theirs, rows otherwise."""
     shares = (1 - request["validation"] - request["test"], request["validation"], request["test"])
-    if shares[0] <= 0 or shares[1] <= 0:
+    if shares[1] <= 0:
+        raise ValueError(f"--validation: expected a share above 0, got {shares[1]:g}")
+    if shares[0] <= 0:
         raise ValueError(
             f"--validation, --test: expected shares that leave some for training, got {shares[1]:g}"
             f", {shares[2]:g}"

@@ -258,6 +258,18 @@ BAD = {
     "an unknown node": (A + "a,z,1\n", NODES, {}, "line 2: expected a node of the file of nodes"),
     "a node twice": (A + "a,b,1\n", NODES + "a,5,u\n", {}, "line 6: the node 'a' is listed twice"),
     "nan in features": (A + "a,b,1\n", NODES.replace("3", "nan"), {}, "line 4: expected a finite"),
+    "a feature beyond float32": (
+        A + "a,b,1\n",
+        NODES.replace("3", "1e39"),
+        {},
+        "line 4: expected a number of at most 3.4e+38 in column",
+    ),
+    "a target beyond float32": (
+        A + "a,b,1\n",
+        NODES.replace("u", "1e39").replace("v", "2"),
+        {},
+        "line 2: expected a number of at most 3.4e+38 in column 'label', got '1e39'",
+    ),
     "an empty feature": (A + "a,b,\n", NODES, {}, "line 2: expected a finite number in column 'w'"),
     "one class": (A + "a,b,1\n", NODES.replace("v", "u"), {}, "at least two classes"),
     "edges that differ": (A + "a,b,1\nb,a,2\n", NODES, {}, "line 3: expected the features of line"),
