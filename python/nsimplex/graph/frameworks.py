@@ -356,14 +356,24 @@ def _attributes(at: str, argument: str, names: Sequence[str], rows: list[dict]) 
         missing = next((place for place, own in enumerate(rows) if name not in own), None)
         if missing is not None:
             raise ValueError(f"{at}{argument}: {name!r} is missing in row {missing}")
-        try:
-            column = torch.tensor([own[name] for own in rows], dtype=torch.get_default_dtype())
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{at}{argument}: expected numbers of one length in {name!r}"
-            ) from None
-        columns.append(column.view(len(rows), -1) if len(rows) else column.view(0, 1))
+        cells = [_cell(own[name]) for own in rows]
+        for row, (cell, own) in enumerate(zip(cells, rows)):
+            if cell is None or cells[0] is None or cell.shape != cells[0].shape:
+                raise ValueError(
+                    f"{at}{argument}: expected numbers of one length in {name!r}, got "
+                    f"{describe(own[name])} in row {row}"
+                )
+        column = torch.stack(cells) if cells else torch.empty(0, 1, dtype=torch.get_default_dtype())
+        columns.append(column.flatten(1) if column.dim() > 1 else column[:, None])
     return torch.cat(columns, 1)
+
+
+def _cell(value: Any) -> Tensor | None:
+    """The numbers of an attribute; None if there are none."""
+    try:
+        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+    except (TypeError, ValueError, RuntimeError):
+        return None
 
 
 def _networkx_targets(

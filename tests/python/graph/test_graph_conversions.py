@@ -238,8 +238,20 @@ def test_networkx_mistakes():
     made = networkx.path_graph(3)
     made.nodes[0]["a"] = 1
     made.nodes[1]["b"] = "x"
+    for node in made:
+        made.nodes[node].update(r=[1.0] * node, s="x", t=torch.ones(2) * node)
+    tensors = graph.from_networkx(made, node_features=["t"]).node_features
+    assert tensors.tolist() == [[0, 0], [1, 1], [2, 2]]
     for options, message in (
         (dict(node_features=["a"]), "node_features: 'a' is missing in row 1"),
+        (
+            dict(node_features=["r"]),
+            "node_features: expected numbers of one length in 'r', got list [1.0] in row 1",
+        ),
+        (
+            dict(node_features=["s"]),
+            "node_features: expected numbers of one length in 's', got 'x' in row 0",
+        ),
         (dict(target="a"), "target: 2 of 3 nodes have no 'a'"),
         (dict(target="c"), "target: no graph, node or edge has 'c'"),
     ):
