@@ -71,7 +71,6 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         parts = GraphParts(model, scaled, split, None, None, request["batch"])
     for each in caught:
         channel.warning(str(each.message).partition("] ")[2] or str(each.message))
-    _say_unseen(channel, targets, data, split)
     folder = Path(request["folder"]) if request["folder"] else None
     if request["kind"] == "auto" and _look_like_classes(targets):
         channel.warning(
@@ -233,16 +232,6 @@ def _graphs_of_rows(data: GraphData) -> Tensor:
 
 def _graphs_with_targets(data: GraphData, known: Tensor) -> Tensor:
     return _graphs_of_rows(data)[known].unique()
-
-
-def _say_unseen(channel: Channel, targets: Targets, data: GraphData, split: Split) -> None:
-    """A warning about classes of a binary target that no training row has; the training loop warns
-    of others."""
-    if targets.kind != "binary" or len(targets.values) < len(split.training):
-        return
-    own = targets.values[split.training] if data.num_graphs == 1 or data.level == "graph" else None
-    if own is not None and own.unique().numel() < 2:
-        channel.warning("targets: all training rows have one class")
 
 
 def _look_like_classes(targets: Targets) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -101,7 +103,8 @@ def graph_metrics(values: Tensor, targets: Tensor, target: GraphTarget) -> dict[
 
     Returns:
         "mae" and "rmse" of numbers; "auc", "aupr", "accuracy" and "f1" of binary targets, and of
-        labels their means over the labels that have both values; "accuracy" of classes.
+        labels their means over the labels that have both values; "accuracy" of classes. If all
+        rows of a binary target have one value, "auc" and "aupr" are NaN, and "f1" if it is 0.
 
     Raises:
         ValueError: shapes or names that do not fit.
@@ -127,11 +130,13 @@ def graph_metrics(values: Tensor, targets: Tensor, target: GraphTarget) -> dict[
     for own, truth in zip(values.t(), wanted.t()):
         known = ~truth.isnan()
         own, truth = own[known], truth[known] != 0
-        if truth.any() and not truth.all():
+        both = bool(truth.any()) and not bool(truth.all())
+        if both or (target == "binary" and len(own)):
             said = own > 0.5
             f1 = 2 * float((said & truth).sum()) / max(int(said.sum() + truth.sum()), 1)
             right = float((said == truth).double().mean())
-            found.append([roc_auc(own, truth), average_precision(own, truth), right, f1])
+            areas = [roc_auc(own, truth), average_precision(own, truth)] if both else [math.nan] * 2
+            found.append([*areas, right, f1 if bool(truth.any()) else math.nan])
     names = "auc", "aupr", "accuracy", "f1"
     means = torch.tensor(found or [[float("nan")] * 4]).mean(0).tolist()
     return dict(zip(names, means))

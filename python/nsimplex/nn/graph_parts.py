@@ -89,12 +89,24 @@ class GraphParts:
                 ]
                 for name, chosen in zip(Split._fields[1:], split[1:])
             }
+        for said in self._missing_classes():
+            warnings.warn(f"{at}targets: {said}", stacklevel=4)
+
+    def _missing_classes(self) -> Iterator[str]:
+        """What the parts lack that a model learns from, or that its best epoch is chosen by."""
         own = self.training_targets()
-        if model.target == "classes":
+        if self.model.target == "classes":
             unseen = sorted(set(self.targets.unique().tolist()) - set(own.unique().tolist()))
             if unseen:
-                warnings.warn(
-                    f"{at}targets: no training row has the classes {unseen}", stacklevel=4
+                yield f"no training row has the classes {unseen}"
+        if self.model.target == "binary":
+            if _has_one_class(own):
+                yield "all training rows have one class"
+            if _has_one_class(self._validation_targets()):
+                yield (
+                    "all validation rows have one class, so that there is no AUC, and the "
+                    "validation loss chooses the epoch; split_rows splits each class by itself if "
+                    "it gets the classes"
                 )
 
     def _batch(self, chosen: Tensor, prepared: bool) -> tuple[GraphInputs | None, Tensor]:
@@ -109,6 +121,11 @@ class GraphParts:
         own = self.data[self.split.training].targets
         assert own is not None
         return own
+
+    def _validation_targets(self) -> Tensor:
+        if self.whole:
+            return self.targets[self.split.validation]
+        return torch.cat([own for _, own in self.kept["validation"]])
 
     def training(self, generator: torch.Generator) -> Iterator[Batch | None]:
         """This rank's part of every batch of an epoch; None if it has no graph."""
@@ -149,3 +166,7 @@ class GraphParts:
         value = graph_loss(answers, scaled, self.model.target, loss=loss).item()
         *judged, value = self.ranks.of_first([*metrics.values(), value])
         return dict(zip(metrics, judged)), value
+
+
+def _has_one_class(targets: Tensor) -> bool:
+    return targets[~targets.isnan()].unique().numel() < 2

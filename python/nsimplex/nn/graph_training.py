@@ -18,6 +18,7 @@ from torch import Tensor
 from .._arguments import checked
 from .._choices import GraphLoss
 from ..graph import GraphData, Split, TupleBatch
+from .checks import require_whole
 from .graph_checkpoint import (
     CHECKPOINT_FILE,
     FitState,
@@ -103,20 +104,17 @@ def fit_graphs(
             ranks, or other data on some rank.
         RuntimeError: a message between ranks failed.
 
-    If a class has no training row, a warning says so.
+    If a class has no training row, or all validation rows of a binary target have one class, a
+    warning says so.
     """
     at = "[fit_graphs] "
-    for name, number in (("epochs", epochs), ("batch_size", batch_size)):
-        if number < 1:
-            raise ValueError(f"{at}{name}: expected at least 1, got {number}")
+    require_whole(at, epochs=epochs, batch_size=batch_size)
     if not 0 < learning_rate < 1e3 or not 0 <= weight_decay < 1e3:
         raise ValueError(
             f"{at}learning_rate, weight_decay: expected numbers from 0 on, got {learning_rate}, "
             f"{weight_decay}"
         )
-    for name, number in (("warmup", warmup), ("patience", patience)):
-        if number < 0:
-            raise ValueError(f"{at}{name}: expected at least 0, got {number}")
+    require_whole(at, least=0, warmup=warmup, patience=patience)
     if resume and folder is None:
         raise ValueError(f"{at}folder: expected that of the run to resume, got none")
     require_loss(at, loss, model.target)

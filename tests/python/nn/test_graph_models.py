@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -278,9 +279,14 @@ def test_classes_without_training_rows_and_missing_labels():
     labels[::3, 0] = torch.nan
     model = MODELS["gcn"](task="node", target="labels", outputs=2, node_channels=4, edge_channels=0)
     found = fit_graphs(
-        model, dataclasses.replace(data, targets=labels), split, epochs=60, learning_rate=2e-2
+        model,
+        dataclasses.replace(data, targets=labels),
+        split,
+        epochs=60,
+        learning_rate=1e-2,
+        patience=0,
     )
-    assert found.validation["auc"] > 0.8
+    assert found.validation["auc"] > 0.8  # 0.92 to 1 for five seeds
     with pytest.raises(ValueError, match=r"targets: expected classes 0 to 1, got 2"):
         fit_graphs(
             MODELS["gcn"](
@@ -289,6 +295,20 @@ def test_classes_without_training_rows_and_missing_labels():
             dataclasses.replace(data, targets=targets),
             split,
         )
+
+
+@pytest.mark.parametrize("part", ["training", "validation"])
+def test_a_binary_target_of_one_class_is_told(part):
+    data, split = karate()
+    rows = getattr(split, part)
+    targets = (data.targets > 0).float()
+    targets[rows] = 1.0
+    targets[[row for row in range(len(targets)) if row not in rows.tolist()][:2]] = 0.0
+    model = MODELS["gcn"](task="node", target="binary", node_channels=4, edge_channels=0)
+    given = dataclasses.replace(data, targets=targets, classes=())
+    with pytest.warns(UserWarning, match=f"all {part} rows have one class"):
+        found = fit_graphs(model, given, split, epochs=1)
+    assert found.validation["accuracy"] >= 0
 
 
 def test_losses_and_metrics():
@@ -306,6 +326,9 @@ def test_losses_and_metrics():
     scores = torch.tensor([[0.9], [0.2], [0.6]])
     found = graph_metrics(scores, torch.tensor([1, 0, 0]), "binary")
     assert found == pytest.approx({"auc": 1, "aupr": 1, "accuracy": 2 / 3, "f1": 2 / 3})
+    one = graph_metrics(scores, torch.tensor([1, 1, 1]), "binary")
+    assert math.isnan(one.pop("auc")) and math.isnan(one.pop("aupr"))
+    assert one == pytest.approx({"accuracy": 2 / 3, "f1": 0.8})
     classes = torch.tensor([[0.2, 0.8], [0.9, 0.1]])
     assert graph_metrics(classes, torch.tensor([1, 1]), "classes") == {"accuracy": 0.5}
 
