@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .._arguments import describe
 
@@ -58,11 +59,26 @@ def check_problems(name: str, inputs: Sequence[Tensor], argument: str | None = N
             )
 
 
+class NoGradient(ValueError):
+    """A function whose output autograd does not connect with its input."""
+
+
+def require_gradient(name: str, output: Tensor) -> None:
+    """Refuses a function of which every derivative would be 0, whatever it computes."""
+    if not output.requires_grad:
+        raise NoGradient(
+            f"[{name}] function: expected an output that depends on the input for autograd, got "
+            "one without a gradient; no_grad, inference_mode, detach and NumPy in it cut it off"
+        )
+
+
 def checked_function(name: str, function: Function) -> Function:
     """The function, whose outputs are checked: [B, .., C] for inputs [B, ..]."""
 
     def call(*inputs: Tensor) -> Tensor:
-        output: Any = function(*inputs)
+        # torch's fast kernels of attention have no second derivative.
+        with sdpa_kernel(SDPBackend.MATH):
+            output: Any = function(*inputs)
         problems = inputs[0].size(0)
         if not isinstance(output, Tensor) or output.dim() < 2 or output.size(0) != problems:
             got = list(output.shape) if isinstance(output, Tensor) else describe(output)
@@ -70,6 +86,7 @@ def checked_function(name: str, function: Function) -> Function:
                 f"[{name}] function: expected an output [B, .., C] with the {problems} entries of "
                 f"its input, got {got}"
             )
+        require_gradient(name, output)
         return output
 
     return call
@@ -146,8 +163,13 @@ def _gradients(value: Tensor, wrt: Sequence[Tensor], differentiable: bool) -> li
     return [torch.zeros_like(x) if g is None else g for g, x in zip(found, wrt, strict=True)]
 
 
+def leaf(x: Tensor) -> Tensor:
+    """A tensor by which derivatives are taken."""
+    return (x.clone() if x.is_inference() else x).detach().requires_grad_()
+
+
 def _leaves(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [x.detach().requires_grad_() for x in tensors]
+    return [leaf(x) for x in tensors]
 
 
 def _form(output: Tensor, x: list[Tensor], directions: list[list[Tensor]], u: Tensor) -> Tensor:

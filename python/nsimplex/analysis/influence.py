@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .ascent import leaf, require_gradient
 
 __all__ = ["token_influence"]
 
@@ -36,7 +37,8 @@ def token_influence(
         [B, rows, T] in the dtype of x.
 
     Raises:
-        ValueError: x or the output is not [B, .., C], or an index out of range.
+        ValueError: x or the output is not [B, .., C], an index out of range, or an output that
+            autograd does not connect with x.
 
     Complexity: one forward pass, and one backward pass for each row and output channel. Memory is
         that of one backward pass.
@@ -52,8 +54,8 @@ def token_influence(
         raise ValueError(
             f"[token_influence] x: expected floating [B, T, C], got {x.dtype} {list(x.shape)}"
         )
-    with torch.enable_grad():
-        given = x.detach().requires_grad_()
+    with torch.inference_mode(False), torch.enable_grad():
+        given = leaf(x)
         out = function(given)
         if not isinstance(out, Tensor) or out.dim() != 3 or out.size(0) != x.size(0):
             shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
@@ -66,9 +68,8 @@ def token_influence(
                 "[token_influence] rows: expected rising indices from 0 to "
                 f"{out.size(1) - 1}, got {chosen[:8]}"
             )
+        require_gradient("token_influence", out)
         squares = x.new_zeros(x.size(0), len(chosen), x.size(1))
-        if not out.requires_grad:
-            return squares
         for place, row in enumerate(chosen):
             for channel in range(out.size(2)):
                 (slope,) = torch.autograd.grad(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from .._arguments import checked
@@ -43,6 +44,7 @@ class LipschitzEstimate(NamedTuple):
 
 
 @checked
+@torch.inference_mode(False)
 def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> JacobianNorm:
     """Largest singular value of the Jacobian of ``function`` at x [B, ..], one per problem.
 
@@ -64,6 +66,7 @@ def jacobian_norm(function: Function, x: Tensor, options: Ascent = Ascent()) -> 
 
 
 @checked
+@torch.inference_mode(False)
 def lipschitz_constant(
     function: Function, start: Tensor, radius: float, options: Ascent = Ascent()
 ) -> LipschitzEstimate:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .._arguments import checked
 from .._whole_file import require_kind, whole_file
-from .ascent import Ascent
+from .ascent import Ascent, NoGradient
 from .attention_calls import AttentionCall
 from .call_recorder import RecordedCall, run_recorded
 from .layer_bounds import layer_lipschitz_bound
@@ -150,6 +151,7 @@ def _cell(layer: LayerReport, name: str) -> str:
 
 
 @checked
+@torch.inference_mode(False)
 def report(
     model: nn.Module,
     batch: Tensor | Mapping | Sequence,
@@ -184,6 +186,8 @@ def report(
 
     Returns:
         A :class:`ModelReport`. ``print`` shows its table, ``save`` writes its page.
+
+    If tokens of a layer hold NaN or infinity, a warning names it.
 
     Raises:
         ValueError: the model calls no attention, queries < 1 or steps < 1.
@@ -221,6 +225,7 @@ def report(
                 f"[report] batch: expected entries and tokens, got {list(call.before.shape)} at "
                 f"the layer {call.name or '(model)'}"
             )
+    _warn_of_nan(recorder.calls)
     options = Ascent(steps=steps, tolerance=0.0)
     training = {module: module.training for module in model.modules()}
     model.eval()
@@ -236,6 +241,19 @@ def report(
     seconds = time.perf_counter() - start
     settings = dict(derivatives=derivatives, queries=queries, steps=steps)
     return ModelReport(type(model).__name__, layers, forward, seconds, settings)
+
+
+def _warn_of_nan(calls: Sequence[RecordedCall]) -> None:
+    """Names the first layer whose numbers are missing because its tokens are no numbers."""
+    for call in calls:
+        for place, tokens in (("before", call.before), ("after", call.after)):
+            if tokens is not None and not bool(tokens.isfinite().all()):
+                warnings.warn(
+                    f"[report] tokens {place} the layer {call.name or '(model)'} hold NaN or "
+                    "infinity: what cannot be measured is left out",
+                    stacklevel=4,
+                )
+                return
 
 
 def measure(record: RecordedCall, queries: int, derivatives: Ascent | None) -> LayerReport:
@@ -306,12 +324,10 @@ def weights_of(call: AttentionCall, queries: int) -> dict[str, Any]:
         entropy, uniform = call.entropy()
         share = torch.where(uniform > 1e-6, entropy / uniform, torch.nan)
         found["entropy"] = _number(share.nanmean())
-    best = (-1.0, 0)
-    for axis in range(call.order):
-        mass = call.marginals(axis).float().mean((0, 1, 2))
-        if mass.numel():
-            best = max(best, (float(mass.max()), int(mass.argmax())))
-    found["sink_mass"], found["sink_key"] = best
+    masses = [call.marginals(axis).float().mean((0, 1, 2)) for axis in range(call.order)]
+    sinks = [(float(mass.max()), int(mass.argmax())) for mass in masses if mass.numel()]
+    if sinks and all(math.isfinite(mass) for mass, _ in sinks):
+        found["sink_mass"], found["sink_key"] = max(sinks)
     return found
 
 
@@ -321,9 +337,10 @@ def _jacobian(record: RecordedCall, options: Ascent, radius: float | None) -> di
         found["lipschitz_bound"] = layer_lipschitz_bound(record, radius)
     if record.before is None or record.after is None:
         return found
-    with sdpa_kernel(SDPBackend.MATH):  # the others have no second derivative
+    with suppress(NoGradient):  # a layer that computes without gradients has no |J|
         value = jacobian_norm(record.again, record.before.detach(), options).value
-    return found | dict(jacobian=_number(value.max()))
+        found["jacobian"] = _number(value.max())
+    return found
 
 
 def operator_derivatives(call: AttentionCall, options: Ascent) -> dict[str, Any]:

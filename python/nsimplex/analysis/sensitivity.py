@@ -70,6 +70,7 @@ class SensitivityEstimate(NamedTuple):
     directions: list[list[Tensor]]  #: a; or a and b; one tensor per input
 
 
+@torch.inference_mode(False)
 def _climb(
     name: str,
     function: Function,

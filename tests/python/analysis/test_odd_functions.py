@@ -90,3 +90,63 @@ def test_pages_are_saved_as_pages(tmp_path):
         with pytest.raises(ValueError, match=says):
             save(tmp_path / "picture.pdf")
     assert not list(tmp_path.iterdir())
+
+
+CALLS_OF_TOKENS = {**CALLS, "token_influence": lambda f: analysis.token_influence(f, X)}
+
+
+@pytest.mark.parametrize("name", CALLS_OF_TOKENS)
+@pytest.mark.parametrize(
+    "function",
+    [torch.no_grad()(torch.sin), lambda x: x.detach().sin(), lambda x: torch.ones_like(x)],
+)
+def test_a_derivative_that_was_cut_off_is_not_zero(name, function):
+    with pytest.raises(ValueError, match=rf"^\[{name}\] function: .* without a gradient"):
+        CALLS_OF_TOKENS[name](function)
+
+
+@pytest.mark.parametrize("name", CALLS_OF_TOKENS)
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_derivatives_do_not_depend_on_the_mode(name, mode):
+    measured = CALLS_OF_TOKENS[name]
+    torch.manual_seed(0)
+    expected = measured(torch.sin)
+    with mode():
+        torch.manual_seed(0)
+        found = measured(torch.sin)
+    ours, theirs = (
+        each if isinstance(each, torch.Tensor) else each.value for each in (found, expected)
+    )
+    assert (theirs > 0).any()
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_a_report_in_inference_mode_is_the_same():
+    torch.manual_seed(0)
+    layer = nn.SimplicialAttention(4, 2)
+    (expected,) = analysis.report(layer, X, steps=2).layers
+    with torch.inference_mode():
+        (found,) = analysis.report(layer, X.clone(), steps=2).layers
+    assert found == expected and found.jacobian > 0
+
+
+@pytest.mark.parametrize("layer", ["mha", "sdpa"])
+def test_torchs_own_attention_has_a_jacobian(layer):
+    torch.manual_seed(0)
+    if layer == "mha":
+        function = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    else:
+        function = lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    x = X[:1].double()
+    function = function.double() if layer == "mha" else function
+    whole = torch.autograd.functional.jacobian(lambda each: function(each[None])[0], x[0])
+    largest = torch.linalg.matrix_norm(whole.reshape(12, 12), 2)
+    found = analysis.jacobian_norm(function, x).value
+    torch.testing.assert_close(found[0], largest, rtol=1e-4, atol=0)
+
+
+def test_a_report_of_tokens_that_are_no_numbers_says_so():
+    layer = nn.SimplicialAttention(4, 2)
+    with pytest.warns(UserWarning, match=r"^\[report\] tokens before the layer \(model\) hold NaN"):
+        (found,) = analysis.report(layer, X * math.nan, steps=1).layers
+    assert found.sink_mass is None and found.jacobian is None
