@@ -27,7 +27,7 @@ struct CausalPipelineOptions {
   std::vector<ColumnKind> kinds = {};  ///< one per column of the table, or none
   /// In place of `kinds`: those of some columns, by name, or by number where no column has that name.
   /// The others are continuous.
-  std::map<std::string, ColumnKind> kinds_of_some = {};
+  std::map<std::string, ColumnKind> kinds_by_name = {};
   bool orient_by_noise = false;  ///< orient_by_noise() turns edges of the fit
   MissingValues missing = MissingValues::refuse;
   bool drop = false;   ///< leave constant columns and copies out instead of refusing them

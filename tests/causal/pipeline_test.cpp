@@ -173,10 +173,10 @@ TEST(CausalPipeline, TakesKindsOfSomeColumns) {
   EXPECT_FALSE(at::equal(CausalPipeline(options).fit(counts, names).state().adjacency, expected));
   const test::TemporaryFolder folder;
   for (const char* column : {"d", "4"}) {
-    options.kinds_of_some = {{column, ColumnKind::count}, {"one", ColumnKind::count}};
+    options.kinds_by_name = {{column, ColumnKind::count}, {"one", ColumnKind::count}};
     CausalPipeline(options).save(folder / "p");
     CausalPipeline read = CausalPipeline::load(folder / "p");
-    EXPECT_EQ(read.options().kinds_of_some, options.kinds_of_some);
+    EXPECT_EQ(read.options().kinds_by_name, options.kinds_by_name);
     EXPECT_TRUE(at::equal(read.fit(counts, names).state().adjacency, expected)) << column;
   }
 }
@@ -199,13 +199,13 @@ TEST(CausalPipeline, NamesOptionsThatDoNotGoTogether) {
             "[CausalPipeline] orient_by_noise: expected linear effects, got nonlinear");
   EXPECT_EQ(error_of({.kinds = {ColumnKind::count}}),
             "[CausalPipeline] kinds: expected 6, one each, got 1");
-  EXPECT_EQ(error_of({.kinds_of_some = {{"6", ColumnKind::count}}}),
+  EXPECT_EQ(error_of({.kinds_by_name = {{"6", ColumnKind::count}}}),
             "[CausalPipeline] kinds: expected columns 0 to 5 or their names, got \"6\"");
-  EXPECT_EQ(error_of({.kinds = {ColumnKind::count}, .kinds_of_some = {{"1", ColumnKind::count}}}),
-            "[CausalPipeline] kinds_of_some: expected no kinds with it");
-  EXPECT_EQ(error_of({.kinds_of_some = {{"1", ColumnKind::count}}, .screen = 3}),
+  EXPECT_EQ(error_of({.kinds = {ColumnKind::count}, .kinds_by_name = {{"1", ColumnKind::count}}}),
+            "[CausalPipeline] kinds_by_name: expected no kinds with it");
+  EXPECT_EQ(error_of({.kinds_by_name = {{"1", ColumnKind::count}}, .screen = 3}),
             "[CausalPipeline] screen: expected continuous columns alone, got kinds");
-  EXPECT_EQ(error_of({.kinds_of_some = {{"1", ColumnKind::count}}, .orient_by_noise = true}),
+  EXPECT_EQ(error_of({.kinds_by_name = {{"1", ColumnKind::count}}, .orient_by_noise = true}),
             "[CausalPipeline] orient_by_noise: expected continuous columns, got kinds");
   EXPECT_EQ(error_of({.orient_by_noise = true, .missing = MissingValues::likelihood}),
             "[CausalPipeline] orient_by_noise: expected a table without gaps, got missing "
@@ -296,11 +296,11 @@ TEST(CausalPipeline, ReadsTheKindsThatPythonWrote) {
   };
   using Kinds = std::map<std::string, ColumnKind>;
   const Kinds expected{{"4", ColumnKind::count}, {"b", ColumnKind::binary}};
-  EXPECT_EQ(options_of(R"({"b": "binary", "4": "count"})").kinds_of_some, expected);
-  EXPECT_EQ(options_of(R"([[4, "count"], ["b", "binary"]])").kinds_of_some, expected);
+  EXPECT_EQ(options_of(R"({"b": "binary", "4": "count"})").kinds_by_name, expected);
+  EXPECT_EQ(options_of(R"([[4, "count"], ["b", "binary"]])").kinds_by_name, expected);
   EXPECT_THAT(options_of(R"(["count", "binary"])").kinds,
               ElementsAre(ColumnKind::count, ColumnKind::binary));
-  EXPECT_TRUE(options_of("null").kinds_of_some.empty());
+  EXPECT_TRUE(options_of("null").kinds_by_name.empty());
   for (const char* wrong : {R"({"b": "number"})", R"([[4]])", R"({"b": 4})"}) {
     EXPECT_THAT(test::input_error_of([&] { options_of(wrong); }),
                 StartsWith("cannot read " + (folder / "p")))

@@ -77,18 +77,18 @@ void check(const CausalPipelineOptions& o) {
   TORCH_CHECK_VALUE(
       !o.min_frequency || o.confidence > 0,
       "[CausalPipeline] min_frequency: expected a number of samples, confidence, too");
-  TORCH_CHECK_VALUE(o.screen == 0 || (o.kinds.empty() && o.kinds_of_some.empty()),
+  TORCH_CHECK_VALUE(o.screen == 0 || (o.kinds.empty() && o.kinds_by_name.empty()),
                     "[CausalPipeline] screen: expected continuous columns alone, got kinds");
-  TORCH_CHECK_VALUE(o.kinds.empty() || o.kinds_of_some.empty(),
-                    "[CausalPipeline] kinds_of_some: expected no kinds with it");
+  TORCH_CHECK_VALUE(o.kinds.empty() || o.kinds_by_name.empty(),
+                    "[CausalPipeline] kinds_by_name: expected no kinds with it");
 }
 
 // One kind per column of the whole table, or none. `names` are those of all columns, or none.
 std::vector<ColumnKind> all_kinds(const CausalPipelineOptions& o, int64_t columns,
                                   const std::vector<std::string>& names) {
-  if (o.kinds_of_some.empty()) return o.kinds;
+  if (o.kinds_by_name.empty()) return o.kinds;
   std::vector<ColumnKind> kinds(static_cast<size_t>(columns), ColumnKind::continuous);
-  for (const auto& [column, kind] : o.kinds_of_some) {
+  for (const auto& [column, kind] : o.kinds_by_name) {
     const auto named = std::ranges::find(names, column);
     const int64_t at =
         named != names.end() ? named - names.begin() : io::parse_integer(column).value_or(-1);

@@ -16,7 +16,7 @@ Json or_null(const std::optional<Value>& value) {
 Json names_of_kinds(const CausalPipelineOptions& o) {
   Json names;
   for (const ColumnKind kind : o.kinds) names.push_back(name_of(kind));
-  for (const auto& [column, kind] : o.kinds_of_some) names[column] = name_of(kind);
+  for (const auto& [column, kind] : o.kinds_by_name) names[column] = name_of(kind);
   return names;
 }
 
@@ -27,7 +27,7 @@ void read_kinds(const nlohmann::json& kinds, CausalPipelineOptions& o) {
     return parse_name<ColumnKind>("kinds", kind.get<std::string>());
   };
   if (kinds.is_object()) {
-    for (const auto& [column, kind] : kinds.items()) o.kinds_of_some[column] = kind_of(kind);
+    for (const auto& [column, kind] : kinds.items()) o.kinds_by_name[column] = kind_of(kind);
     return;
   }
   for (const auto& entry : kinds) {
@@ -36,7 +36,7 @@ void read_kinds(const nlohmann::json& kinds, CausalPipelineOptions& o) {
       continue;
     }
     const auto& column = entry.at(0);
-    o.kinds_of_some[column.is_string() ? column.get<std::string>() : column.dump()] =
+    o.kinds_by_name[column.is_string() ? column.get<std::string>() : column.dump()] =
         kind_of(entry.at(1));
   }
 }
