@@ -309,6 +309,18 @@ def finish(axes, xlabel: str, ylabel: str) -> None:
     axes.margins(x=0.02)
 
 
+def legend_below(axes) -> None:
+    """Names the curves of the only axes of a figure below them, where no curve is."""
+    axes.figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=2,
+        frameon=False,
+        labelcolor="linecolor",
+        fontsize=9.5,
+    )
+
+
 def spread_labels(axes, ends: list[tuple[float, float, str, str]]) -> None:
     """Names curves at their right ends, so that no legend is needed. Names of curves that end close
     together lie one above the other."""

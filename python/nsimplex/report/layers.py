@@ -6,7 +6,19 @@ from typing import Any
 
 import matplotlib
 
-from .elements import SERIES, STYLE, dashes, finish, new_axes, section, short, svg, table, whole
+from .elements import (
+    SERIES,
+    STYLE,
+    dashes,
+    finish,
+    legend_below,
+    new_axes,
+    section,
+    short,
+    svg,
+    table,
+    whole,
+)
 from .run import Folder, Row, number
 
 _CHARTS = (
@@ -90,6 +102,6 @@ def _chart(title: str, curves: list[tuple[str, list[tuple[float, float]]]], see:
             label=short(name, 28),
         )
     finish(axes, "step", title)
-    axes.legend(frameon=False, labelcolor="linecolor", fontsize=9)
+    legend_below(axes)
     said = "; ".join(f"{name} to {points[-1][1]:.3g}" for name, points in curves)
     return svg(figure, title, f"{title}: {said}", see)

@@ -14,6 +14,7 @@ from .elements import (
     STYLE,
     amount,
     dashes,
+    legend_below,
     new_axes,
     page,
     section,
@@ -71,7 +72,7 @@ def _chart(
     axes.set_xlabel("attention layer")
     axes.set_title(title, loc="left", fontsize=10.5, color=MUTED, pad=10)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.legend(frameon=False, labelcolor="linecolor", fontsize=9.5)
+    legend_below(axes)
     said = "; ".join(
         f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in found
     )
@@ -138,8 +139,8 @@ def _derivatives(layers: list[LayerReport]) -> str:
         log=True,
     )
     place, most = max(_values(layers, "sharpness") or [(0, 0.0)], key=lambda point: point[1])
-    curves = [("sensitivity", "sensitivity"), ("its bound", "sensitivity_bound")]
-    curves += [("sharpness", "sharpness"), ("its bound", "sharpness_bound")]
+    curves = [("sensitivity", "sensitivity"), ("bound of sensitivity", "sensitivity_bound")]
+    curves += [("sharpness", "sharpness"), ("bound of sharpness", "sharpness_bound")]
     sharp = _chart(
         layers,
         "sensitivity and sharpness of the operator",

@@ -15,6 +15,7 @@ from .drawing import short_label
 MOST_NODES = 40
 _MOST_LABELS = 24  # nodes that all have labels; above, only those of tuples have
 _WIDTH, _MARGIN = 360, 34  # letters of 12 pixels stay readable where a picture is 360 pixels wide
+_RING, _NAME = 9, 24  # a ring around a node, and the foot of the node's name below the ring
 _STEPS = 150  # of the layout
 # The page of a report names its colours, in light and in dark; a file alone takes the fallbacks.
 _INK, _MUTED = "var(--ink, #171a21)", "var(--muted, #667085)"
@@ -90,8 +91,8 @@ def graph_drawing(
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" style="fill: {colour}"/>')
         if every or node in named:
             parts.append(
-                f'<text x="{x:.1f}" y="{y + 18:.1f}" text-anchor="middle" style="fill: {colour}">'
-                f"{escape(short_label(labels[node]))}</text>"
+                f'<text x="{x:.1f}" y="{y + _NAME:.1f}" text-anchor="middle" '
+                f'style="fill: {colour}">{escape(short_label(labels[node]))}</text>'
             )
     shown = f"{len(order)} of {len(labels)}" if len(order) < len(labels) else str(len(labels))
     title = f"A graph of {shown} nodes with its {len(drawn)} heaviest tuples"
@@ -108,7 +109,7 @@ def _shape(points: Sequence[_Point], style: str, kind: str, note: str) -> str:
     title = f"<title>{escape(note)}</title>" if note else ""
     if len(points) == 1:
         ((x, y),) = points
-        shape = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="9"'
+        shape = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RING}"'
         end = "circle"
     elif len(points) == 2:
         (a, b), (c, d) = points

@@ -10,6 +10,9 @@ import test_report_learned
 from report_page import charts_of, read, write_lines
 from test_report import arm_rows, match3_rows
 
+from nsimplex.report import elements
+from nsimplex.viz.graph_drawing import graph_drawing
+
 
 def names_in(chart, wanted):
     """Left end, height and text of the names that a pattern finds in a chart. A letter is taken as
@@ -65,3 +68,23 @@ def test_names_in_the_ball_do_not_overlap(tmp_path):
     assert {"node 00", "far"} <= {name for _, _, name in names}
     assert len(names) < len(points)
     assert_apart(names, 20, 7)
+
+
+def test_names_of_curves_lie_below_all_curves():
+    figure, axes = elements.new_axes(2.9)
+    for height in range(4):
+        axes.plot([0, 1], [height, height], label=f"bound of sensitivity {height}")
+    elements.legend_below(axes)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().y1 <= axes.get_tightbbox().y0
+    assert legend.get_window_extent().y0 >= 0
+
+
+def test_names_of_nodes_lie_below_their_rings():
+    drawing = graph_drawing(["C0", "C1"], [(0, 1)], [((0,), 1.0), ((1,), 0.5)])
+    feet = [float(y) for y in re.findall(r'<text x="[\d.]+" y="([\d.]+)"', drawing)]
+    rings = re.findall(r'cy="([\d.]+)" r="9" .*?stroke-width: ([\d.]+)px', drawing)
+    assert len(feet) == len(rings) == 2
+    lowest = max(float(y) + 9 + float(width) / 2 for y, width in rings)
+    assert min(feet) - 9 >= lowest  # letters of 12 pixels are 9 high
