@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -23,9 +24,15 @@ def printable(text: object) -> str:
 
 def exit_code(command: Callable[[], object], name: str = "nsimplex") -> int:
     """Run a command: 0, or 2 with one line on standard error if it cannot use its arguments, files
-    or an optional package, or 130 if Ctrl-C stops it."""
+    or an optional package, 130 if Ctrl-C stops it, or 1 if the reader of its output has closed the
+    pipe."""
     try:
         command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes what is left at its end, and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (OSError, ValueError, ModuleNotFoundError) as error:
         print(f"{name}: {printable(error)}", file=sys.stderr)
         return 2

@@ -1,5 +1,9 @@
 """Names from files in what commands written in Python say."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from nsimplex._csv_text import read_rows
@@ -44,3 +48,17 @@ def test_ctrl_c_ends_a_command_without_a_traceback(capsys):
 
     assert exit_code(stops, "molecules") == 130
     assert capsys.readouterr().err == "molecules: stopped\n"
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_a_reader_that_closes_the_pipe_ends_a_command_in_silence(lines, subprocess_env):
+    code = (
+        "import sys; from nsimplex._printable import exit_code;"
+        f"sys.exit(exit_code(lambda: [print('a line') for _ in range({lines})]))"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    call = [sys.executable, "-c", code]
+    done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, env=subprocess_env)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
