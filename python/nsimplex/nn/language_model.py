@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._arguments import checked_methods
+from .._arguments import checked_methods, describe
 from .._choices import SetPattern
 from ..kv_cache import LayerCaches
 from ..static_cache import StaticCache
@@ -65,6 +65,11 @@ class LanguageModel(TextGenerator, nn.Module):
         require_whole(at, most=MOST_AXES, order=o.order)
         require_whole(at, least=0, every=o.every)
         require_name(at, "sparse", o.sparse, ("window", "topk", "path", "linear"))
+        require(
+            isinstance(o.window, (list, tuple)),
+            f"{at}window: expected a list of one entry, or of one per axis, got "
+            f"{describe(o.window)}",
+        )
         require(o.mlp_ratio >= 0, f"{at}mlp_ratio: expected 0 or more, got {o.mlp_ratio}")
         require(
             not o.rotary or o.order == 1 or o.form == "determinant",

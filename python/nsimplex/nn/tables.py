@@ -5,6 +5,7 @@ Their shapes depend on shapes alone, so that they can be made inside compiled co
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -105,9 +106,11 @@ def _neighbours_of_edges(edges: Tensor, length: int, self_loops: bool) -> Tensor
     rows = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
     present = torch.ones(len(edges), dtype=torch.bool, device=edges.device)
     shape = length, length
-    matrix = torch.sparse_csr_tensor(
-        rows, edges[:, 1].contiguous(), present, shape, check_invariants=False
-    )
+    with warnings.catch_warnings():  # torch calls its own format a beta, which no caller chose
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        matrix = torch.sparse_csr_tensor(
+            rows, edges[:, 1].contiguous(), present, shape, check_invariants=False
+        )
     return neighbours(matrix, self_loops=self_loops)
 
 

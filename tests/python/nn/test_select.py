@@ -1,6 +1,8 @@
 """Selections of tuples against dense attention under the mask of the same tuples."""
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -326,3 +328,14 @@ def test_a_batch_may_be_empty(select):
             out = layer(torch.randn(0, 5, 8, requires_grad=True), **more)
             assert out.shape == (0, 5, 8)
             out.sum().backward()
+
+
+def test_a_graph_of_edges_warns_of_nothing(subprocess_env):
+    """In a process of its own, since torch warns once."""
+    code = (
+        "import torch; from nsimplex import nn;"
+        "nn.SimplicialAttention(8, 2, select=nn.Neighbours(torch.tensor([[0, 1], [2, 0]])))"
+    )
+    call = [sys.executable, "-W", "error::UserWarning", "-c", code]
+    done = subprocess.run(call, capture_output=True, text=True, env=subprocess_env)
+    assert (done.returncode, done.stderr) == (0, "")
