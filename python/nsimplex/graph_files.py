@@ -53,7 +53,7 @@ class ReadingWarning(UserWarning):
     the decision."""
 
 
-def warn_of_guesses(path: _Path, guesses: str, stacklevel: int = 3) -> None:
+def _warn_of_guesses(path: _Path, guesses: str, stacklevel: int = 3) -> None:
     """Warns if something was guessed. ``stacklevel`` is that of :func:`warnings.warn` in the
     caller; by default the caller is a function under ``checked``."""
     if guesses:
@@ -113,7 +113,7 @@ def read_edges(
     nodes are names, numbered in the order of their first appearance.
     """
     *file, guesses = operators.read_edges(operator_path(path), header, index, delimiter, comment)
-    warn_of_guesses(path, guesses)
+    _warn_of_guesses(path, guesses)
     return EdgeFile(*file)
 
 
@@ -142,7 +142,7 @@ def read_tuples(
     *file, guesses = operators.read_tuples(
         operator_path(path), key, width or 0, header, index, delimiter, comment
     )
-    warn_of_guesses(path, guesses)
+    _warn_of_guesses(path, guesses)
     return TupleFile(*file)
 
 
@@ -187,5 +187,5 @@ def read_table(
         list(use_columns),
         list(leave_out),
     )
-    warn_of_guesses(path, guesses)
+    _warn_of_guesses(path, guesses)
     return TableFile(*file)

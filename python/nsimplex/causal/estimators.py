@@ -13,7 +13,6 @@ from torch import Tensor
 
 from .._arguments import checked_methods, describe
 from .._choices import ColumnKind, Estimator, Missing, Resampling, ScreenBy
-from .._library import operators
 from .._printable import printable
 from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
@@ -24,7 +23,7 @@ from .graph_limits import GraphLimits
 from .graphs import UsableTable
 from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidence
 from .linear_model import log_likelihood, regress
-from .noise_directions import orient_by_noise
+from .noise_directions import check_orientation, orient_by_noise
 from .rows import row_groups, row_targets, taken_column
 from .scale import means_and_deviations
 from .structure import FitInterrupted, FitOptions, fit_numbered, fit_options, numbered_pairs
@@ -414,19 +413,15 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             )
         if not self.orient_by_noise:
             return
-        expected, argument, value = operators.causal_refused_by_noise(
-            bool(self.nonlinear),
-            groups is not None,
-            targets is not None,
-            any(kind != "continuous" for _, kind in self._pairs_of_kinds()),
-            self.missing == "likelihood",
-            bool(self.confidence),
+        check_orientation(
+            type(self).__name__,
+            nonlinear=bool(self.nonlinear),
+            groups=groups is not None,
+            targets=targets is not None,
+            kinds=any(kind != "continuous" for _, kind in self._pairs_of_kinds()),
+            likelihood=self.missing == "likelihood",
+            confidence=bool(self.confidence),
         )
-        if expected:
-            raise ValueError(
-                f"[{type(self).__name__}] orient_by_noise: expected {expected}, got {argument}"
-                + (f'="{value}"' if value else "")
-            )
 
     def _turn_edges(self, values: Tensor, options: FitOptions) -> None:
         """Turns edges of the fit by the noises of the table, and ranks pairs by their weights."""

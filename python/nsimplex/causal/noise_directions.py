@@ -83,3 +83,23 @@ def orient_by_noise(
     return NoiseDirections(
         adjacency, [(cause, effect) for cause, effect in turned.tolist()], gain, p_value
     )
+
+
+def check_orientation(
+    label: str,
+    *,
+    nonlinear: bool,
+    groups: bool,
+    targets: bool,
+    kinds: bool,
+    likelihood: bool,
+    confidence: bool,
+) -> None:
+    """Raises a ValueError for a fit with something that :func:`orient_by_noise` does not take into
+    account. ``kinds``: of columns that are not continuous."""
+    expected, argument, value = operators.causal_refused_by_noise(
+        nonlinear, groups, targets, kinds, likelihood, confidence
+    )
+    if expected:
+        got = f'{argument}="{value}"' if value else argument
+        raise ValueError(f"[{label}] orient_by_noise: expected {expected}, got {got}")

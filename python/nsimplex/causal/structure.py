@@ -313,11 +313,11 @@ def fit_quietly(
 
 @checked(name="causal_fit", options_of=causal_fit)
 def fit_numbered(
-    values: Tensor, *, progress: Callable[[int, int], Any] | None = None, **options: Any
+    table: Tensor, *, progress: Callable[[int, int], Any] | None = None, **options: Any
 ) -> CausalFit:
     """:func:`causal_fit` for options in which columns are numbers, without its warning: callers
     warn in their own names."""
-    return fit_quietly(values, fit_options(**options), progress)
+    return fit_quietly(table, fit_options(**options), progress)
 
 
 def operator_arguments(options: FitOptions) -> list[Any]:

@@ -11,7 +11,7 @@ import torch
 from .._library import operators
 from .._paths import operator_path
 from .._printable import printable
-from ..graph_files import warn_of_guesses
+from ..graph_files import _warn_of_guesses
 from .arrays import Table, places_of_words
 
 __all__ = ["FileTable", "read_table_file"]
@@ -72,10 +72,11 @@ def read_table_file(
         _check_known(function, argument, name, all_names, os.fspath(path))
     if only and values.size(1) == 0:
         raise ValueError(f"cannot use {os.fspath(path)}: expected one column {only[0]!r}, got 0")
-    warn_of_guesses(path, guesses, stacklevel=6)  # the user's call of a method
-    found = dict(zip(beside, _parts(asides, len(values))))
-    if "targets" in found:
-        found["targets"] = [_targets(cell, names) for cell in found["targets"]]
+    _warn_of_guesses(path, guesses, stacklevel=6)  # the user's call of a method
+    found: dict[str, list[Any]] = {}
+    for argument, cells in zip(beside, _parts(asides, len(values))):
+        targets = argument == "targets"
+        found[argument] = [_targets(cell, names) for cell in cells] if targets else list(cells)
     own: dict[int, list[str]] = {}
     for at, cells in zip(spelled, _parts(texts, len(values))):
         name = names[at] if names else f"x{at}"
