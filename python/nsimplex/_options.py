@@ -231,9 +231,9 @@ def flat_window(window: Window, order: int, function: str = "attention") -> list
             f"[{function}] window: expected None, an int or a sequence, got {describe(window)}"
         )
     flat: list[int] = []
-    for axis, entry in enumerate(map(_plain, entries)):
-        if isinstance(entry, (list, tuple)):
-            entry = [*map(_plain, entry)]
+    for axis, each in enumerate(entries):
+        sides = isinstance(each, (list, tuple))
+        entry: Any = [*map(_plain, each)] if sides else _plain(each)
         if _is_int(entry):
             # A plain conditional would guard on a length that export keeps dynamic.
             unbounded = isinstance(entry, int) and entry == -1
@@ -243,7 +243,7 @@ def flat_window(window: Window, order: int, function: str = "attention") -> list
         else:
             raise TypeError(
                 f"[{function}] window[{axis}]: expected an int or a (left, right) pair, got "
-                f"{describe(entry)}"
+                f"{describe(each)}"
             )
     return flat
 

@@ -356,13 +356,15 @@ def _attributes(at: str, argument: str, names: Sequence[str], rows: list[dict]) 
         missing = next((place for place, own in enumerate(rows) if name not in own), None)
         if missing is not None:
             raise ValueError(f"{at}{argument}: {name!r} is missing in row {missing}")
-        cells = [_cell(own[name]) for own in rows]
-        for row, (cell, own) in enumerate(zip(cells, rows)):
-            if cell is None or cells[0] is None or cell.shape != cells[0].shape:
+        cells: list[Tensor] = []
+        for row, own in enumerate(rows):
+            cell = _cell(own[name])
+            if cell is None or (cells and cell.shape != cells[0].shape):
                 raise ValueError(
                     f"{at}{argument}: expected numbers of one length in {name!r}, got "
                     f"{describe(own[name])} in row {row}"
                 )
+            cells.append(cell)
         column = torch.stack(cells) if cells else torch.empty(0, 1, dtype=torch.get_default_dtype())
         columns.append(column.flatten(1) if column.dim() > 1 else column[:, None])
     return torch.cat(columns, 1)

@@ -301,3 +301,13 @@ def test_unknown_options_are_a_type_error():
     for function in (nsimplex.attention, nsimplex.reference):
         with pytest.raises((TypeError, RuntimeError), match="windows"):
             function(Q, [K], [K], windows=3)
+
+
+def test_a_window_may_hold_integers_of_numpy():
+    numpy = pytest.importorskip("numpy")
+
+    def of_numpy(window):
+        return numpy.int64(window) if isinstance(window, int) else [*map(of_numpy, window)]
+
+    for window in (8, [8, 16], [(8, 0), (16, 2)]):
+        assert torch.equal(call(window=of_numpy(window)), call(window=window))
