@@ -74,17 +74,29 @@ void check_orientation(const FitOptions& o) {
                                option, refused->value.empty() ? "" : " ", refused->value));
 }
 
+void warn_of_few_rows(const CausalTable& table) {
+  std::vector<std::string> shown;
+  for (const std::string& name : table.names) shown.push_back(quoted_name(name));
+  const Matrix& values = table.observations.values;
+  const std::string warning =
+      causal::few_rows_warning({values.data(), values.rows(), values.cols()}, shown);
+  if (!warning.empty()) log_warning_once("few rows", warning);
+}
+
 CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& table) {
   ProgressBar bar("fit", causal::steps_of(options, table.observations.values.rows()), o.json);
   int64_t done = 0;
   const bool keeps = causal::keeps_graph(options.estimator);
   if (keeps) options.stop = interrupt::requested;
   options.checkpoint = [&, keeps] {
+    if (done == 0) warn_of_few_rows(table);  // not of a fit that is refused
     if (!keeps) interrupt::check();
     bar.update(done++);
   };
   try {
-    return causal_fit(causal::to_tensor(table.observations.values), options);
+    CausalFit found = causal_fit(causal::to_tensor(table.observations.values), options);
+    warn_of_few_rows(table);  // of a fit of one step
+    return found;
   } catch (const c10::ValueError& error) {
     throw InputError(command_line_message(error.what_without_backtrace(), table.names));
   }
@@ -140,15 +152,6 @@ void report_turned(const FitOptions& o, const NoiseDirections& found, const Caus
   print(finding + "\n");
 }
 
-void warn_of_few_rows(const CausalTable& table) {
-  std::vector<std::string> shown;
-  for (const std::string& name : table.names) shown.push_back(quoted_name(name));
-  const Matrix& values = table.observations.values;
-  const std::string warning =
-      causal::few_rows_warning({values.data(), values.rows(), values.cols()}, shown);
-  if (!warning.empty()) log_warning_once("few rows", warning);
-}
-
 int run_fit(const FitOptions& o) {
   check_certainty(o);
   check_orientation(o);
@@ -157,7 +160,6 @@ int run_fit(const FitOptions& o) {
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
-  warn_of_few_rows(table);
   const CausalFitOptions options = options_of(o, table);
   if (causal::keeps_graph(options.estimator)) interrupt::defer();
   CausalFit result = fit(o, options, table);

@@ -235,7 +235,7 @@ TEST(ConfigOfARun, WithAnArgumentRunsAgain) {
 
   // Earlier versions wrote the argument in small letters.
   std::string text = test::read_file(config);
-  text.replace(text.find("TABLE = "), 5, "table");
+  text.replace(text.find("TABLE="), 5, "table");
   const std::string older = test::write_file(folder / "older.toml", text);
   const Finished third = run({"causal", "fit", "--config", older, "--out", folder / "third"});
   EXPECT_EQ(third.code, 0) << third.err;
