@@ -88,11 +88,23 @@ def test_a_name_is_not_cut_at_a_zero(tmp_path, name):
     assert "\0" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_files_that_name_an_interpreter_can_be_run(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True)
+@pytest.fixture(scope="module")
+def kept(root):
+    """The files that git keeps, by their kind and permissions."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-sz"], capture_output=True)
     if listed.returncode:
         pytest.skip("no git folder here")
-    files = [root / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+    entries = [os.fsdecode(each).partition("\t") for each in listed.stdout.split(b"\0") if each]
+    return {name: entry.split()[0] for entry, _, name in entries}
+
+
+def test_files_that_name_an_interpreter_can_be_run(root, kept):
+    files = [root / name for name, mode in kept.items() if mode.startswith("100")]
     scripts = [file for file in files if file.is_file() and file.read_bytes()[:2] == b"#!"]
     assert scripts
     assert [str(file) for file in scripts if not os.access(file, os.X_OK)] == []
+
+
+def test_no_link_is_kept(kept):
+    """A link leads to a place of one machine, or a copy of the tree would have to keep it whole."""
+    assert [name for name, mode in kept.items() if mode == "120000"] == []
