@@ -253,9 +253,9 @@ NSIMPLEX_API WeightBounds weight_bounds(const WeightSetting& setting);
 /// of them. mask_distances() has the number of layers that information needs.
 ///
 /// Complexity: one forward pass, and one backward pass for each row and output channel. Errors:
-/// c10::ValueError if x or the output is not [B, .., C], or for an index out of range. Source: "How
-/// Smoothing is N-simplicial Attention?", section 3.1; Topping et al., "Understanding
-/// over-squashing and bottlenecks on graphs via curvature".
+/// c10::ValueError if x or the output is not [B, .., C], for an index out of range, or an output
+/// without gradient. Source: "How Smoothing is N-simplicial Attention?", section 3.1; Topping et
+/// al., "Understanding over-squashing and bottlenecks on graphs via curvature".
 NSIMPLEX_API at::Tensor token_influence(
     const std::function<at::Tensor(const at::Tensor&)>& function, const at::Tensor& x,
     const std::optional<std::vector<int64_t>>& rows = std::nullopt);
@@ -291,7 +291,7 @@ struct JacobianNorm {
 ///
 /// Cost: two forward, two backward and two double backward passes per step. The error of the value
 /// falls as (s2/s1)^(4 steps), where s1 and s2 are the two largest singular values. Errors:
-/// InputError if x is not floating or has no axis for problems.
+/// InputError for x that is not floating [B, ..], c10::ValueError for an output without gradient.
 NSIMPLEX_API JacobianNorm jacobian_norm(const TensorFunction& function, const at::Tensor& x,
                                         const AscentOptions& options = {});
 

@@ -53,13 +53,23 @@ Tensor project_rows(const Tensor& x, double radius, bool sphere) {
   return at::where(moved, x / lengths * radius, x);
 }
 
+Tensor leaf(const Tensor& x) {
+  return (x.is_inference() ? x.clone() : x).detach().requires_grad_();
+}
+
+void require_gradient(const Tensor& output) {
+  TORCH_CHECK_VALUE(output.requires_grad(),
+                    "function: expected an output that depends on the input for autograd, got one "
+                    "without a gradient; NoGradGuard, InferenceMode and detach in it cut it off");
+}
+
 namespace {
 
 using at::Tensor;
 
 Tensors leaves(const Tensors& tensors) {
   Tensors leaves;
-  for (const Tensor& tensor : tensors) leaves.push_back(tensor.detach().requires_grad_());
+  for (const Tensor& tensor : tensors) leaves.push_back(leaf(tensor));
   return leaves;
 }
 
@@ -98,9 +108,10 @@ Tensor form(const Tensor& output, const Tensors& x, const std::vector<Tensors>& 
 
 Tensor directional(const TensorFunction& function, const Tensors& inputs,
                    const std::vector<Tensors>& directions) {
-  const at::AutoGradMode on(true);
+  const GradientsOn on;
   const Tensors x = leaves(inputs);
   const Tensor output = function(x);
+  require_gradient(output);
   // The form is linear in u, so its gradient with respect to u is the derivative, at any u.
   const Tensor u = at::zeros_like(output).detach().requires_grad_();
   return gradients(form(output, x, directions, u), {u}, false)[0];
@@ -108,7 +119,7 @@ Tensor directional(const TensorFunction& function, const Tensors& inputs,
 
 FormGradients form_gradients(const TensorFunction& function, const Tensors& inputs,
                              const std::vector<Tensors>& directions, const Tensor& u, bool move) {
-  const at::AutoGradMode on(true);
+  const GradientsOn on;
   const Tensors x = leaves(inputs);
   std::vector<Tensors> a;
   Tensors wrt;
@@ -211,6 +222,7 @@ class Ascent {
 
 AscentResult ascend(const AscentProblem& problem, Tensors inputs, std::vector<Tensors> directions,
                     const AscentOptions& options) {
+  const c10::InferenceMode off(false);  // autograd could not use what is computed in it
   for (size_t i = 0; i < problem.domains.size(); ++i) {
     inputs[i] = project_rows(inputs[i], problem.domains[i].radius, problem.domains[i].sphere);
   }
@@ -228,6 +240,7 @@ AscentResult ascend(const AscentProblem& problem, Tensors inputs, std::vector<Te
 }
 
 Tensors random_direction(const Tensors& inputs, Norm norm, const Tensors& active) {
+  const c10::InferenceMode off(false);
   Tensors direction;
   for (const Tensor& input : inputs) {
     direction.push_back(steepest(at::randn_like(input), norm, at::zeros_like(input)));

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 #include <nsimplex/analysis.h>
 
 #include <cstdint>
@@ -39,6 +41,19 @@ at::Tensor as_problems(const at::Tensor& values, const at::Tensor& like);
 // next one, and so on.
 
 using Tensors = std::vector<at::Tensor>;
+
+/// As long as it lives, autograd records, whatever mode the caller is in.
+struct GradientsOn {
+  c10::InferenceMode inference{false};
+  at::AutoGradMode recorded{true};
+};
+
+/// A tensor by which derivatives are taken.
+at::Tensor leaf(const at::Tensor& x);
+
+/// Refuses the output of a function of which every derivative would be 0, whatever it computes:
+/// autograd does not connect it with the input (c10::ValueError).
+void require_gradient(const at::Tensor& output);
 
 /// D^kF(x)[a_1, .., a_k] for k directions, each with one tensor per input: k = 1 is J a, k = 2 the
 /// mixed second derivative. It has the shape of the output of `function`.

@@ -49,8 +49,8 @@ Tensor token_influence(const std::function<Tensor(const Tensor&)>& function, con
   const std::string at = "[token_influence] ";
   TORCH_CHECK_VALUE(x.dim() == 3 && at::isFloatingType(x.scalar_type()), at,
                     "x: expected floating [B, T, C], got ", x.scalar_type(), " ", x.sizes());
-  const at::AutoGradMode enabled(true);
-  const Tensor given = x.detach().requires_grad_();
+  const analysis::GradientsOn on;
+  const Tensor given = analysis::leaf(x);
   const Tensor out = function(given);
   TORCH_CHECK_VALUE(out.dim() == 3 && out.size(0) == x.size(0), at,
                     "function: expected an output [", x.size(0), ", T, C], got ", out.sizes());
@@ -66,9 +66,9 @@ Tensor token_influence(const std::function<Tensor(const Tensor&)>& function, con
     }
     chosen = *rows;
   }
+  analysis::require_gradient(out);
   Tensor squares = at::zeros({x.size(0), static_cast<int64_t>(chosen.size()), x.size(1)},
                              x.options().requires_grad(false));
-  if (!out.requires_grad()) return squares;
   for (size_t place = 0; place < chosen.size(); ++place) {
     for (int64_t channel = 0; channel < out.size(2); ++channel) {
       const Tensor one = out.select(1, chosen[place]).select(1, channel).sum();

@@ -228,12 +228,36 @@ TEST_F(Lipschitz, InfluenceIsTheNormOfTheDerivativeBetweenTokens) {
   EXPECT_TRUE(at::allclose(token_influence(sums, x).to(at::kDouble), expected.expand({2, 3, 3})));
   const std::vector<int64_t> second = {1};
   EXPECT_TRUE(token_influence(sums, x, second).equal(token_influence(sums, x).slice(1, 1, 2)));
-  const auto constant = [](const Tensor& own) { return at::ones_like(own); };
-  EXPECT_EQ(token_influence(constant, x).sum().item<double>(), 0);
   EXPECT_THROW(token_influence(sums, x[0]), c10::ValueError);
   EXPECT_THROW(token_influence([](const Tensor& own) { return own.sum(); }, x), c10::ValueError);
   EXPECT_THROW(token_influence(sums, x, std::vector<int64_t>{1, 1}), c10::ValueError);
   EXPECT_THROW(token_influence(sums, x, std::vector<int64_t>{3}), c10::ValueError);
+}
+
+// Its derivatives would all be 0, which looks like an answer.
+TEST_F(Lipschitz, AFunctionThatAutogradDoesNotFollowIsRefused) {
+  const Tensor x = normal({2, 3, 4});
+  const auto cut = [](const Tensors& own) { return own[0].detach() * 2; };
+  const auto without = [](const Tensors& own) {
+    const at::NoGradGuard no_gradients;
+    return own[0] * 2;
+  };
+  for (const TensorFunction& function : {TensorFunction(cut), TensorFunction(without)}) {
+    EXPECT_THROW(jacobian_norm(function, x), c10::ValueError);
+    EXPECT_THROW(lipschitz_constant(function, x, 1), c10::ValueError);
+    EXPECT_THROW(token_influence([&](const Tensor& own) { return function({own}); }, x),
+                 c10::ValueError);
+  }
+}
+
+TEST_F(Lipschitz, InferenceModeOfTheCallerChangesNothing) {
+  const c10::InferenceMode inference;
+  const auto twice = [](const Tensors& own) { return own[0] * 2; };
+  const Tensor x = normal({2, 3, 4});
+  EXPECT_TRUE(at::allclose(jacobian_norm(twice, x).value, at::full({2}, 2.0, at::kDouble)));
+  const Tensor influence =
+      token_influence([&](const Tensor& own) { return twice({own}); }, x).to(at::kDouble);
+  EXPECT_TRUE(at::allclose(influence, (4 * at::eye(3, at::kDouble)).expand({2, 3, 3})));
 }
 
 TEST_F(Lipschitz, CurvaturesOfEdgesAndLoops) {
