@@ -297,11 +297,12 @@ int run_sample(const SampleOptions& options) {
     text += added;
     if (!options.json) print(terminal ? shown.next(added) : added);
   };
-  const std::vector<int32_t> prompt = first_tokens(*loaded.tokenizer, options.prompt);
-  if (!options.prompt.empty()) {
-    for (const int32_t token : prompt) show(decoder.next(token));
+  const std::string prompt = options.prompt == "-" ? io::read_text("-") : options.prompt;
+  const std::vector<int32_t> first = first_tokens(*loaded.tokenizer, prompt);
+  if (!prompt.empty()) {
+    for (const int32_t token : first) show(decoder.next(token));
   }
-  training::generate(loaded.model, prompt, options.tokens, sampling, [&](int32_t token) {
+  training::generate(loaded.model, first, options.tokens, sampling, [&](int32_t token) {
     show(decoder.next(token));
     ++count;
     return !interrupt::requested();
@@ -310,7 +311,7 @@ int run_sample(const SampleOptions& options) {
 
   const double seconds = watch.seconds();
   if (options.json) {
-    print_json_line("sample", {{"prompt", options.prompt},
+    print_json_line("sample", {{"prompt", prompt},
                                {"text", text},
                                {"tokens", count},
                                {"tokens_per_second", static_cast<double>(count) / seconds}});
@@ -338,7 +339,7 @@ void add_lm_sample(CLI::App& parent, Session& session) {
   const auto add = [&](const std::string& name, auto& value, const std::string& text) {
     command.add_option(name, value, text)->capture_default_str()->group("Sampling");
   };
-  add("--prompt", options->prompt, "Text to continue");
+  add("--prompt", options->prompt, "Text to continue, or - for standard input");
   add("--tokens", options->tokens, "Number of tokens to draw");
   add("--temperature", options->sampling.temperature,
       "Divisor of the logits; 0: always the likeliest token");

@@ -223,7 +223,7 @@ void add_lm_train(CLI::App& parent, Session& session) {
                   {.name = "train",
                    .summary = "Train a language model with simplicial layers on text",
                    .examples = "nsimplex lm train --text shakespeare.txt --out runs/first\n"
-                               "nsimplex lm train --text src --glob '*.py' --out runs/code "
+                               "nsimplex lm train --text docs --glob '*.md' --out runs/docs "
                                "--context 256 --window 16,128\n"
                                "nsimplex lm train --tokens train.bin val.bin --vocabulary 50304 "
                                "--out runs/gpt\n"

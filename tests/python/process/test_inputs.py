@@ -124,6 +124,16 @@ def test_weights_that_are_not_finite_are_wanted_or_refused(
     assert subprocess.run([*line, "--non-finite"], capture_output=True).returncode in (0, 1)
 
 
+def test_a_prompt_may_come_from_standard_input(executable, inputs):
+    line = [executable, "lm", "sample", inputs["MODEL"], "--tokens", "0", *QUIET]
+    said = [
+        subprocess.run([*line, "--prompt", *prompt], capture_output=True, input=b"caf\xc3\xa9 ")
+        for prompt in (["-"], ["caf\xe9 "])
+    ]
+    assert [each.returncode for each in said] == [0, 0]
+    assert said[0].stdout == said[1].stdout != b""
+
+
 def test_a_report_imports_nothing_of_the_current_folder(executable, tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "train_loss": 1.5}\n')
     for name in ("csv", "json", "matplotlib", "nsimplex", "site", "sitecustomize"):
