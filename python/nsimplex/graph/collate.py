@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -71,7 +71,7 @@ def _refuse_rows(samples: Sequence[object], *, collate_fn_map: object) -> None:
     )
 
 
-_COLLATE = {
+_COLLATE: dict[type | tuple[type, ...], Callable[..., Any]] = {
     **default_collate_fn_map,
     Tensor: _collate_tensors,
     TupleBatch: lambda batches, *, collate_fn_map: concatenate_graphs(batches),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, overload
 
 import torch
 from torch import Tensor
@@ -33,6 +33,14 @@ def merged_rows(rows: Tensor, nodes: int) -> MergedRows:
     return MergedRows(distinct, inverse, first)
 
 
+@overload
+def reduced_rows(
+    at: str, name: str, values: None, merged: MergedRows, rule: str, rows: Tensor
+) -> None: ...
+@overload
+def reduced_rows(
+    at: str, name: str, values: Tensor, merged: MergedRows, rule: str, rows: Tensor
+) -> Tensor: ...
 def reduced_rows(
     at: str, name: str, values: Tensor | None, merged: MergedRows, rule: str, rows: Tensor
 ) -> Tensor | None:

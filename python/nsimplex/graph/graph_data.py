@@ -157,7 +157,7 @@ def concatenate_data(samples: Sequence[GraphData]) -> GraphData:
         origin.append(torch.cat(rows))
         if has_features and has_features[0]:
             widths = [tensor for each in samples for tensor in each.edge_features]
-            features.append(_joined(at, "edge features", own or [widths[0][:0]]))
+            features.append(_rows_of(at, "edge features", own or [widths[0][:0]]))
     ends = torch.cat([each.node_offsets.diff() for each in samples]).cumsum(0)
     named = all(each.names or not each.num_nodes for each in samples)
     return GraphData(
@@ -197,8 +197,10 @@ def _joined(at: str, name: str, parts: Sequence[Tensor | None]) -> Tensor | None
     tensors = [part for part in parts if part is not None]
     if len(tensors) not in (0, len(parts)):
         raise ValueError(f"{at}expected {name} in all of them or in none")
-    if not tensors:
-        return None
+    return _rows_of(at, name, tensors) if tensors else None
+
+
+def _rows_of(at: str, name: str, tensors: list[Tensor]) -> Tensor:
     _require_one(at, f"width of {name}", [part.shape[1:] for part in tensors])
     _require_one(at, f"dtype of {name}", [part.dtype for part in tensors])
     return torch.cat(tensors)

@@ -134,7 +134,8 @@ def write_hif(data: GraphData, path: _Path) -> None:
         if data.level == "node":
             attributes["target"] = rows[place]
         nodes.append({"node": _identifier(name), **({"attrs": attributes} if attributes else {})})
-    edges, incidences = [], []
+    edges: list[dict[str, Any]] = []
+    incidences: list[dict[str, Any]] = []
     for size, batch in enumerate(data.edges):
         for place, members in enumerate(batch.tuples.tolist()):
             number = len(edges)
@@ -171,7 +172,7 @@ def _numbered(features: Any, row: int) -> dict[str, Any]:
 
 def _expect(at: str, value: Any, kind: type, where: str) -> Any:
     if not isinstance(value, kind):
-        wanted = {dict: "an object", list: "a list"}[kind]
+        wanted = "an object" if kind is dict else "a list"
         raise ValueError(f"{at}{where}: expected {wanted}, got {value!r:.40}")
     return value
 

@@ -333,9 +333,9 @@ def _read_hif(path: str, recipe: Recipe) -> Loaded:
     edges: list[tuple[int, ...]] = []
     rows: list[int] = []
     for row, name in enumerate(records["edge"]):
-        own = list(dict.fromkeys(members[name]))
-        if _has_size(table, row, own, recipe):
-            edges.append(tuple(number[node] for node in own))
+        distinct = list(dict.fromkeys(members[name]))
+        if _has_size(table, row, distinct, recipe):
+            edges.append(tuple(number[node] for node in distinct))
             rows.append(row)
     table = chosen_rows(table, rows)
     kept = unique_edges(edges, table, list(number), recipe, ["edge"])

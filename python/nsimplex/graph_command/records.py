@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from .._choices import Directions, Level
 from .._printable import printable
 from ..graph import GraphData, from_edge_index
 from ..graph.hyperedges import from_hyperedge_index
@@ -200,7 +201,7 @@ def graph_of_edges(
             from_hyperedge_index(index.view(2, -1), nodes, **options), names=tuple(names)
         )
     index = torch.tensor(edges, dtype=torch.int64).view(-1, 2).t().contiguous()
-    directions = "given" if recipe.directed else "undirected"
+    directions: Directions = "given" if recipe.directed else "undirected"
     made = from_edge_index(index, nodes, directions=directions, **options)
     return replace(made, names=tuple(names))
 
@@ -223,5 +224,5 @@ def with_targets(loaded: Loaded, task: str) -> GraphData:
     values = targets.values
     if not values.is_floating_point() and targets.known.any():
         values = torch.where(targets.known, values, values[targets.known][0])
-    level = {"hyperedge": "edge"}.get(task, task)
+    level = cast(Level, {"hyperedge": "edge"}.get(task, task))
     return replace(loaded.data, targets=values, level=level)

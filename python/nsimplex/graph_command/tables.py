@@ -269,9 +269,9 @@ def targets_of(
                 refused.add(row)
             values.append(math.nan if wanted or value is None else value)
         parts.append(torch.tensor(values, dtype=torch.float32))
-    values = torch.stack(parts, 1)
-    values[sorted(refused)] = math.nan
-    return Targets(values, ~values.isnan().all(1), kind, [], len(parts))
+    targets = torch.stack(parts, 1)
+    targets[sorted(refused)] = math.nan
+    return Targets(targets, ~targets.isnan().all(1), kind, [], len(parts))
 
 
 def _class_targets(

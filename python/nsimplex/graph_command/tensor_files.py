@@ -137,21 +137,21 @@ def _graphs_of(at: str, found: Sequence[Any]) -> list[dict[str, Any]]:
             first["num_nodes"], starts["num_nodes"] = lists, list(range(graphs + 1))
         made = []
         for graph in range(graphs):
-            own = {}
+            cut: dict[str, Any] = {}
             for name, each in first.items():
                 if name in starts:
                     part = slice(*starts[name][graph : graph + 2])
-                    own[name] = each[:, part] if name == "edge_index" else each[part]
-            if "num_nodes" in own:
-                own["num_nodes"] = int(torch.as_tensor(own["num_nodes"]).sum())
-            made.append(own)
+                    cut[name] = each[:, part] if name == "edge_index" else each[part]
+            if "num_nodes" in cut:
+                cut["num_nodes"] = int(torch.as_tensor(cut["num_nodes"]).sum())
+            made.append(cut)
         return made
-    graphs = [_attributes(at, each) for each in found]
-    for place, own in enumerate(graphs):
+    listed = [_attributes(at, each) for each in found]
+    for place, own in enumerate(listed):
         if own is None or "edge_index" not in own or "batch" in own:
             got = "a batch" if own is not None and "batch" in own else "none"
             raise ValueError(f"{at}graph {place}: expected a graph with edge_index, got {got}")
-    return [own for own in graphs if own is not None]
+    return [own for own in listed if own is not None]
 
 
 def _node_count(own: Mapping[str, Any]) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._choices import GraphLoss
 from .._command_channel import Channel
 from .._whole_file import whole_file
 from ..graph import GraphData, Split, split_rows
@@ -62,7 +63,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         else _split(request, data, targets, recipe.task)
     )
     scaled, scales = _standardised(data)
-    loss = "" if request["loss"] == "default" else request["loss"]
+    loss: GraphLoss = "" if request["loss"] == "default" else request["loss"]
     require_loss("--", loss, targets.kind)
     torch.manual_seed(request["seed"])
     model = make_model(request, recipe, data, targets).to(request["device"])
