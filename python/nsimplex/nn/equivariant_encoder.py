@@ -296,6 +296,9 @@ class EquivariantEncoder(nn.Module):
         ValueError: orders, widths or names that do not fit, or a plan of other kinds.
     """
 
+    mlp_in: EquivariantLinear | PatternLinear
+    mlp_out: EquivariantLinear | PatternLinear
+
     def __init__(
         self,
         input: Kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from typing_extensions import Unpack
 
@@ -99,7 +99,8 @@ class FeatureTransformerOptions:
         require(
             name in _PRESETS, f"[FeatureTransformer] preset: expected one of {known}, got '{name}'"
         )
-        return cls(**{"features": features, **_PRESETS[name], **changes})
+        fields: dict[str, Any] = {"features": features, **_PRESETS[name], **changes}
+        return cls(**fields)
 
     def __post_init__(self) -> None:
         at = "[FeatureTransformer] "

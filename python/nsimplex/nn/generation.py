@@ -206,7 +206,7 @@ def steps(
     model, prompts: Sequence[Sequence[int]], count: int, options: Sampling, seed: int, cached: bool
 ) -> Iterator[list[int | None]]:
     """At most ``count`` times the next token of each prompt; None for a prompt that has ended."""
-    groups = _groups(model, prompts, count, cached)
+    groups: Sequence[_Group | _Slots] = _groups(model, prompts, count, cached)
     for number in range(count):
         step: list[int | None] = [None] * len(prompts)
         for group in groups:
@@ -246,14 +246,16 @@ class Prompts(NamedTuple):
 
 
 def prompts_of(prompts: Any, tokenizer: Tokenizer | None, vocabulary: int) -> Prompts:
+    rows: list[Any]
     if isinstance(prompts, Tensor):
         require(
             prompts.dim() in (1, 2) and prompts.dtype in (torch.int64, torch.int32),
             f"{_AT}prompts: expected int64 of shape [B, T] or [T], got {prompts.dtype} of shape "
             f"{[*prompts.shape]}",
         )
-        kind, rows = ("vector", [prompts.tolist()]) if prompts.dim() == 1 else ("matrix", None)
-        rows = prompts.tolist() if rows is None else rows
+        kind, rows = "matrix", prompts.tolist()
+        if prompts.dim() == 1:
+            kind, rows = "vector", [rows]
     elif isinstance(prompts, str):
         kind, rows = "text", [prompts]
     elif isinstance(prompts, (list, tuple)) and prompts and isinstance(prompts[0], str):

@@ -134,9 +134,9 @@ def graph_metrics(values: Tensor, targets: Tensor, target: GraphTarget) -> dict[
         if both or (target == "binary" and len(own)):
             said = own > 0.5
             f1 = 2 * float((said & truth).sum()) / max(int(said.sum() + truth.sum()), 1)
-            right = float((said == truth).double().mean())
+            accuracy = float((said == truth).double().mean())
             areas = [roc_auc(own, truth), average_precision(own, truth)] if both else [math.nan] * 2
-            found.append([*areas, right, f1 if bool(truth.any()) else math.nan])
+            found.append([*areas, accuracy, f1 if bool(truth.any()) else math.nan])
     names = "auc", "aupr", "accuracy", "f1"
     means = torch.tensor(found or [[float("nan")] * 4]).mean(0).tolist()
     return dict(zip(names, means))

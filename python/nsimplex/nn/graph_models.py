@@ -114,6 +114,8 @@ class GraphModel(nn.Module):
     """Base of models of graphs. A model has the options of its constructor in ``options``."""
 
     blocks: Any  #: a ModuleList of layers, each a ModuleDict
+    edge_input: Any  #: a FeatureEmbedding, or Identity in models without features of edges
+    head: nn.Module
     target_mean: Tensor  #: [outputs], of numbers in the training
     target_scale: Tensor
     options: dict[str, Any]
@@ -128,7 +130,8 @@ class GraphModel(nn.Module):
             name: list(value) if isinstance(value, (tuple, list)) else value
             for name, value in options.items()
         }
-        options = {"layers": 1, "edge_channels": 0, "edge_codes": ()} | options
+        defaults: dict[str, Any] = {"layers": 1, "edge_channels": 0, "edge_codes": ()}
+        options = defaults | options
         require_name(at, "task", options["task"], get_args(GraphTask))
         require_name(at, "target", options["target"], get_args(GraphTarget))
         most = {"layers": 1000, "outputs": 2**20, "width": 2**16}

@@ -157,8 +157,8 @@ class GraphRanks:
                     each.grad = torch.zeros_like(each)
             gradients = [each.grad for each in own if each.grad is not None]
             flat = self.sum(torch.cat([each.reshape(-1) for each in gradients])) / count
-            for each, part in zip(gradients, flat.split([each.numel() for each in gradients])):
-                each.copy_(part.view_as(each))
+            for gradient, part in zip(gradients, flat.split([each.numel() for each in gradients])):
+                gradient.copy_(part.view_as(gradient))
 
 
 def _checksum(fact: Tensor | str) -> int:

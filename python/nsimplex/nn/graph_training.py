@@ -125,7 +125,12 @@ def fit_graphs(
     parts.ranks.on_first(lambda: log.begin(resume))
     checkpoint = None if log.folder is None else log.folder / CHECKPOINT_FILE
     result = train_model(model, parts, options, log, checkpoint=checkpoint)
-    parts.ranks.on_first(lambda: folder is not None and model.save(folder))
+
+    def save() -> None:
+        if folder is not None:
+            model.save(folder)
+
+    parts.ranks.on_first(save)
     return result
 
 

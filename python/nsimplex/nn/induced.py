@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -25,7 +27,7 @@ def induced_mask(
     ``window`` has the form that attention accepts. Without positions, the mask leaves the window to
     attention. None if all tuples are admissible.
     """
-    entries = [None] * order
+    entries: list[Any] = [None] * order
     if positions is not None:
         entries = [window] * order if isinstance(window, (int, type(None))) else list(window)
     mask = None

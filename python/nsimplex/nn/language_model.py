@@ -324,8 +324,8 @@ class LanguageModel(TextGenerator, nn.Module):
     @property
     def auxiliary_loss(self) -> Tensor | None:
         """Sum of the indexers' losses in the last forward(tokens); None if there was none."""
-        losses = [layer.auxiliary_loss for layer in self._choosing_layers()]
-        losses = [loss for loss in losses if loss is not None]
+        known = [layer.auxiliary_loss for layer in self._choosing_layers()]
+        losses = [loss for loss in known if loss is not None]
         return sum(losses[1:], losses[0]) if losses else None
 
     def set_warm_up(self, warms_up: bool) -> None:

@@ -79,7 +79,7 @@ def check_layer(at: str, head_dim: int, o: dict) -> None:
         require_whole(at, context_dims=width)
     require_name(at, "norm", o["norm"], ("none", "qk", "qkv"))
     require_name(at, "form", o["form"], ("product", "determinant"))
-    reducers = ("product", "sum", "mean")
+    reducers: tuple[str, ...] = ("product", "sum", "mean")
     if select is not None and not isinstance(select, Linear):
         reducers += LEARNED
     if isinstance(o["reduce"], str) and o["reduce"] in LEARNED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from ..separable_attention import FeatureMap
 from .checks import require, require_whole
 
 _Kind = TypeVar("_Kind", bound="Select")
+_Other = TypeVar("_Other", bound="Select")
 
 __all__ = ["Linear", "Neighbours", "Path", "Select", "Sinks", "TopK", "Union", "Window"]
 
@@ -188,6 +189,12 @@ def parts_of(select: Select | None) -> tuple[Select | None, ...]:
     return select.parts if isinstance(select, Union) else (select,)
 
 
-def part_of(select: Select | None, *kinds: type[_Kind]) -> _Kind | None:
+@overload
+def part_of(select: Select | None, kind: type[_Kind], /) -> _Kind | None: ...
+@overload
+def part_of(
+    select: Select | None, kind: type[_Kind], other: type[_Other], /
+) -> _Kind | _Other | None: ...
+def part_of(select: Select | None, *kinds: type[Select]) -> Select | None:
     """The part of a selection that is of one of the kinds, or None."""
     return next((part for part in parts_of(select) if isinstance(part, kinds)), None)
