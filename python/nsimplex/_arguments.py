@@ -253,7 +253,8 @@ def _wrong_tensor(label: str, given: dict) -> Exception | None:
 def _wrong_device(label: str, given: dict) -> Exception | None:
     """The input of a layer whose weights lie elsewhere, or arguments that lie apart. A single
     number of the CPU goes with every device."""
-    layer, first = given.get("self"), None
+    layer = given.get("self")
+    first: Tensor | None = None
     if isinstance(layer, torch.nn.Module):
         first = next(layer.parameters(), None)
     whose = "the layer's device" if first is not None else "the first argument's device"

@@ -58,10 +58,10 @@ def misfit(hint: Any, value: Any) -> tuple[str, Any, object] | None:
         return None
     if not _is_union(hint):
         return _misfit_of_one(hint, value)
-    found = [misfit(option, value) for option in typing.get_args(hint)]
-    if None in found:
+    misfits = [misfit(option, value) for option in typing.get_args(hint)]
+    if None in misfits:
         return None
-    inside = [each for each in found if each and each[0]]  # of the right kind, but for an entry
+    inside = [each for each in misfits if each and each[0]]  # of the right kind, but for an entry
     return inside[0] if len(inside) == 1 else ("", hint, value)
 
 

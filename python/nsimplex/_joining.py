@@ -40,7 +40,8 @@ def agree_on_name(store: Store, rank: int, ranks: int, seconds: float) -> str:
 
 
 def _lead(store: Store, ranks: int, deadline: float) -> str:
-    name, words = "", {}
+    name = ""
+    words: dict[int, str | None] = {}
     while True:
         present = {rank: _read(store, f"word/{rank}") for rank in range(1, ranks)}
         if None not in present.values():

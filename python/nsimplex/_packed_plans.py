@@ -21,12 +21,12 @@ _DTYPES = (torch.int64, torch.int32, torch.bool, torch.uint8)
 
 def pack(tensors: Sequence[Tensor], parts: Sequence[int], rows: int) -> list[Tensor]:
     """(the plan as int64 [length], an empty tensor [rows, 0])."""
-    head, data = [len(tensors), len(parts)], []
+    counts, data = [len(tensors), len(parts)], []
     for tensor in tensors:
-        head += [_DTYPES.index(tensor.dtype), tensor.dim(), *tensor.shape]
+        counts += [_DTYPES.index(tensor.dtype), tensor.dim(), *tensor.shape]
         flat = tensor.contiguous().view(-1).view(torch.uint8)
         data.append(torch.nn.functional.pad(flat, (0, -flat.numel() % 8)))
-    head = torch.tensor([len(head) + len(parts) + 1, *head, *parts])
+    head = torch.tensor([len(counts) + len(parts) + 1, *counts, *parts])
     body = torch.cat([*data, torch.empty(0, dtype=torch.uint8)]).view(torch.int64)
     return [torch.cat([head, body]), torch.empty(rows, 0)]
 

@@ -74,8 +74,8 @@ def require_other(path: str | os.PathLike[str], *sources: str | os.PathLike[str]
 
 
 #: Ends of the names of pictures and pages that have a kind of their own.
-_KINDS = (".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tiff", ".eps")
-_KINDS += (".ps", ".pdf")
+_KINDS: tuple[str, ...] = (".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
+_KINDS += (".tiff", ".eps", ".ps", ".pdf")
 
 
 def require_kind(path: str | os.PathLike[str], kind: str, function: str = "save") -> None:

@@ -275,9 +275,9 @@ class CallRecorder(TorchFunctionMode):
         if query.is_complex() or key.is_complex():  # the real part of their product
             if logits.is_complex():
                 return
-            query, key = (torch.view_as_real(x + 0j).unbind(-1) for x in (query, key))
-            query = torch.cat([query[0], -query[1]], -1)
-            key = torch.cat(key, -1)
+            of_query, of_key = (torch.view_as_real(x + 0j).unbind(-1) for x in (query, key))
+            query = torch.cat([of_query[0], -of_query[1]], -1)
+            key = torch.cat(of_key, -1)
         heads = self._heads(query)
         query, key, value, logits = (
             four_axes(x.detach(), heads) for x in (query, key, value, logits)
@@ -286,14 +286,13 @@ class CallRecorder(TorchFunctionMode):
             return
         dtype = torch.promote_types(query.dtype, logits.dtype)
         own = (query.to(dtype) @ key.to(dtype).transpose(-1, -2)) * product.factor
-        mask: Tensor | None = (logits - own).to(dtype)
+        added = (logits - own).to(dtype)
         small = 1e-4 * max(1.0, float(own.abs().max()) if own.numel() else 1.0)
         # What models add to forbid a key is no bias.
-        mask = mask.masked_fill(
+        added = added.masked_fill(
             logits < -1e8 if dtype != torch.float16 else logits < -6e4, -torch.inf
         )
-        if bool((mask.abs() <= small).all()):
-            mask = None
+        mask = None if bool((added.abs() <= small).all()) else added
         keys, values = [key.to(query.dtype)], [value.to(query.dtype)]
         self._add(
             AttentionCall(
@@ -315,7 +314,8 @@ class CallRecorder(TorchFunctionMode):
 def _listed(args: tuple, kwargs: dict[str, Any]) -> ListedCall:
     query, keys, _, indices = args[:4]
     offsets = args[4] if len(args) > 4 else kwargs.get("offsets")
-    options = {name: kwargs[name] for name in ("form", "logit_scale") if name in kwargs}
+    options: dict[str, Any] = {}
+    options.update((name, kwargs[name]) for name in ("form", "logit_scale") if name in kwargs)
     return ListedCall(query, list(keys), indices, offsets, kwargs.get("pattern", "list"), options)
 
 

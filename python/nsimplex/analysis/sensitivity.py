@@ -140,7 +140,7 @@ def sensitivity(
         input_rms: one number per input; None: the sensitivity at these inputs.
         starts: number of random directions from which the ascent starts per input.
     """
-    blocks = [(i,) for i in range(len(inputs))]
+    blocks: list[tuple[int, ...]] = [(i,) for i in range(len(inputs))]
     return _climb("sensitivity", function, inputs, blocks, input_rms, starts, options)
 
 
@@ -155,7 +155,8 @@ def sharpness(
 ) -> SensitivityEstimate:
     """max |D2F[a, b]| / (|a| |b|) over two independent directions: the mixed derivative, for every
     pair of inputs."""
-    blocks = [(i, j) for i in range(len(inputs)) for j in range(i, len(inputs))]
+    count = len(inputs)
+    blocks: list[tuple[int, ...]] = [(i, j) for i in range(count) for j in range(i, count)]
     return _climb("sharpness", function, inputs, blocks, input_rms, starts, options)
 
 

@@ -303,7 +303,7 @@ def fit_quietly(
     """:func:`causal_fit` of float64 values without its warning. Threads may call it at the same
     time."""
     answer, early, reason = run_watched([values, *operator_arguments(options)], progress)
-    fitted = CausalFit(*answer, interrupted=early)
+    fitted = CausalFit(*answer)._replace(interrupted=early)
     if isinstance(reason, KeyboardInterrupt) or (early and reason is None):
         raise FitInterrupted(fitted) from None
     if reason is not None:

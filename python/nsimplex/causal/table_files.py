@@ -55,11 +55,11 @@ def read_table_file(
         from .cells import cell_table, open_cells
 
         data = open_cells(path)
-        cells = cell_table(path, data, layer, raw)
+        table = cell_table(path, data, layer, raw)
         for argument, name in beside.items():
             _check_known(function, argument, name, list(data.obs), f"obs of {os.fspath(path)}")
-        found = {argument: list(data.obs[name]) for argument, name in beside.items()}
-        return FileTable(Table(cells.values, cells.names), found)
+        labels = {argument: list(data.obs[name]) for argument, name in beside.items()}
+        return FileTable(Table(table.values, table.names), labels)
     values, names, all_names, spelled, texts, asides, guesses = operators.causal_read_columns(
         operator_path(path),
         list(beside.values()),

@@ -21,7 +21,7 @@ __all__ = ["attend_shard"]
 
 def _require_places(layer: SimplicialAttention, x: Tensor, places: Places) -> None:
     """Refuse what needs the whole sequence."""
-    taken = ("key_masks",)
+    taken: tuple[str, ...] = ("key_masks",)
     if layer.select is None:
         taken += ("key_lengths", "cu_seqlens")
     elif not isinstance(layer.select, Linear):

@@ -66,7 +66,8 @@ class _RingAttention(torch.autograd.Function):
     def forward(ctx, ring: _Ring, order: int, query: Tensor, *rest: Tensor):
         keys, values = [*rest[:order]], [*rest[order:]]
         moving = [keys[ring.axis], values[ring.axis]]
-        outs, lses = [], []
+        outs: list[Tensor] = []
+        lses: list[Tensor] = []
         for step in range(ring.ranks):
             if step:
                 moving, sent = ring.passed_on(moving)

@@ -77,8 +77,8 @@ def attention_of_shards(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:meth:`ContextParallel.attention`."""
     name = "face_attention" if face else "attention"
-    given = ("mask", "query_positions", "layout")
-    refuse(name, **{each: options.pop(each, None) for each in given})
+    refused = ("mask", "query_positions", "layout")
+    refuse(name, **{each: options.pop(each, None) for each in refused})
     refuse(name, return_lse=return_lse or None if face else None)
     length = query.size(2)
     context._require_shards(name, length, [*keys, *values])
@@ -103,7 +103,7 @@ def attention_of_shards(
     dims = [2] * (2 * len(keys)) + [1] * len(key_masks or [])
     needs = spans * (3 if key_masks else 2)
     fetched = context._fetch(name, items, dims, needs)
-    masks = fetched[2 * len(keys) :] or [None] * len(keys)
+    masks: list[Tensor | None] = [*fetched[2 * len(keys) :]] or [None] * len(keys)
     if key_lengths is not None:
         masks = [
             context._inside(key_lengths, m, spans[m][context.rank], mask)
@@ -139,7 +139,7 @@ def _part(
     if options["distinct"] != "none":
         common = axes[0].span.common(document)
         parts = [axis.part(queries, common)[:3] for axis in axes]
-        window = [(axis.left, axis.right) for axis in axes]
+        window: list[tuple[int, ...]] = [(axis.left, axis.right) for axis in axes]
         place = queries.first - common.first
         at = torch.full((query.size(0),), place, dtype=torch.int64, device=query.device)
         options = options | dict(query_positions=at)

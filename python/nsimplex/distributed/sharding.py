@@ -289,7 +289,8 @@ class _Call:
                 if dim is not None:
                     first, last = self.ranges[axes[dim]]
                     local = local.narrow(dim, 0, min(last - first, local.size(dim)))
-        order = sorted(range(local.dim()), key=lambda dim: -local.stride(dim))
+        own = local.stride()
+        order = sorted(range(local.dim()), key=lambda dim: -own[dim])
         strides, step = [0] * local.dim(), 1
         for dim in reversed(order):
             strides[dim], step = step, step * max(shape[dim], 1)
@@ -345,7 +346,7 @@ def run_sharded(rule: Rule, operator: torch._ops.OpOverload, args: tuple, kwargs
     results = operator(*values[: len(args)], **dict(zip(kwargs, values[len(args) :])))
     single = not isinstance(results, (list, tuple)) or len(operator._schema.returns) == 1
     found = [results] if single else list(results)
-    wrapped = []
+    wrapped: list[DTensor | list[DTensor]] = []
     for spec, result in zip([*rule.returns, *[""] * len(found)], found):
         if isinstance(result, (list, tuple)):
             wrapped.append([call.wrapped(spec, m, each) for m, each in enumerate(result)])

@@ -367,7 +367,7 @@ def trade_off_figure(rows: list[Row], name: str) -> str:
     arms = list(dict.fromkeys(_label(row) for row in rows))
     with matplotlib.rc_context(STYLE):
         drawing, axes = new_axes(3.4)
-        ends = []
+        ends: list[tuple[float, float, str, str]] = []
         kinds = [(graph, figure) for figure in _PLACED for graph in ("true", "learned")]
         for color, (graph, figure) in zip(SERIES, kinds, strict=True):
             points = [

@@ -434,8 +434,8 @@ def heat_map(title: str, matrix: np.ndarray, names: list[str]) -> str:
                     f'<path d="{squares}" style="fill: var({color}); fill-opacity: '
                     f'{opacity:.2f}"></path>'
                 )
-    for at, name in enumerate(shown):
-        middle = _CELL * (at + 0.75)
+    for place, name in enumerate(shown):
+        middle = _CELL * (place + 0.75)
         parts.append(f'<text x="-3" y="{middle}" text-anchor="end">{escape(name)}</text>')
         parts.append(f'<text transform="translate({middle} -3) rotate(-90)">{escape(name)}</text>')
     view = f"{-margin:.0f} {-margin:.0f} {side + margin + 2:.0f} {side + margin + 2:.0f}"

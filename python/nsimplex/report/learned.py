@@ -169,8 +169,8 @@ def _edge_list(path: Path) -> tuple[list[str], np.ndarray] | None:
     if not found or len(place) > 5000:
         return None
     weights = np.zeros((len(place), len(place)))
-    for cause, effect, weight in found:
-        weights[cause, effect] = weight
+    for i, j, weight in found:
+        weights[i, j] = weight
     return list(place), weights
 
 

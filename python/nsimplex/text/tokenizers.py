@@ -84,7 +84,8 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     def __init__(self, model: bytes, name: str = "model") -> None:
-        self._model, self._name, self._loaded = model, name, None
+        self._model, self._name = model, name
+        self._loaded: Any = None
 
     def _processor(self) -> Any:
         if self._loaded is None:

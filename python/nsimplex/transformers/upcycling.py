@@ -212,7 +212,8 @@ def from_pretrained(folder: str | os.PathLike, **options) -> PreTrainedModel:
         self.post_init()
 
     # The loader of Transformers makes the model and fills it: this class only adds the layers.
-    converted = type(plain.__name__, (plain,), {"__init__": build, "__module__": plain.__module__})
+    members = {"__init__": build, "__module__": plain.__module__}
+    converted: Any = type(plain.__name__, (plain,), members)
     model = converted.from_pretrained(folder, config=config, **options)
     model.__class__ = plain
     return model

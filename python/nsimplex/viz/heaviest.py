@@ -256,9 +256,9 @@ def _logits(call: AttentionCall, table: Tensor) -> Tensor:
         return logits
     mask = mask[(None,) * (order + 3 - mask.dim())]
     device = table.device
-    at = [torch.arange(n, device=device).view(-1, *[1] * (3 - i)) for i, n in
+    grid = [torch.arange(n, device=device).view(-1, *[1] * (3 - i)) for i, n in
           enumerate((batch, heads, length))]  # fmt: skip
-    places = [*at, *safe.unbind(-1)]
+    places = [*grid, *safe.unbind(-1)]
     chosen = mask[tuple(p if n > 1 else torch.zeros_like(p) for p, n in zip(places, mask.shape))]
     if mask.dtype == torch.bool:
         return logits.masked_fill(~chosen, -torch.inf)

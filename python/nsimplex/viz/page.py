@@ -139,14 +139,14 @@ def _data(view: TupleView) -> dict[str, Any]:
     def round_all(values: list[float]) -> list[float]:
         return [float(f"{value:.6g}") for value in values]
 
-    tuples = [
+    tuples: list[list[list[list[Any]]]] = [
         [
             [[list(keys), float(f"{weight:.6g}")] for keys, weight in view.rows(head=h, query=q)]
             for q in view.queries
         ]
         for h in range(view.heads)
     ]
-    marginals = []
+    marginals: list[list[Any]] = []
     for h in range(view.heads):
         marginals.append([])
         for q in range(len(view.queries)):

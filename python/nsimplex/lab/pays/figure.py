@@ -94,7 +94,8 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
         height = 0.42 * len(found) + (0.3 if any(controls) else 0) + 1.5
         figure = Figure(figsize=(6.4, height), layout="constrained")
         axes = figure.subplots()
-        place, places = 0.0, []
+        place = 0.0
+        places: list[float] = []
         for each, control in zip(found, controls):
             if control and True not in controls[: len(places)]:
                 place += 0.8

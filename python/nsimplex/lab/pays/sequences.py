@@ -130,7 +130,7 @@ def _grammar(count: int, generator: torch.Generator, split: str) -> Batch:
 def _sources() -> tuple[Tensor, Tensor]:
     """Bytes of Python's own library: a text to train on, and one of other files."""
     folder = Path(sysconfig.get_path("stdlib"))
-    parts = ([], [])
+    parts: tuple[list[bytes], list[bytes]] = ([], [])
     for number, path in enumerate(sorted(folder.glob("*.py"))[:120]):
         parts[number % 10 == 0].append(path.read_bytes())
     train, test = (
