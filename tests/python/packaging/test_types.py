@@ -1,14 +1,16 @@
-"""What a type checker says of programs that use the package: nothing of right ones, and the line of
+"""What type checkers say of programs that use the package: nothing of right ones, and the line of
 every mistake."""
 
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyright", reason="the type checker is not installed")
+ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 from typing import assert_type
@@ -78,15 +80,38 @@ ops.atention(query, keys, keys)  # wrong
 """
 
 
-def test_right_programs_pass_and_mistakes_are_found(tmp_path):
+def lines_of_pyright(program: Path) -> tuple[set[int], str]:
+    """Lines with errors, from 0, and all that pyright says."""
+    settings = {"include": [program.name], "pythonVersion": "3.11"}
+    folder = program.parent
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run([*command, "-p", str(folder)], capture_output=True, text=True)
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    return {each["range"]["start"]["line"] for each in found}, done.stdout
+
+
+def lines_of_mypy(program: Path) -> tuple[set[int], str]:
+    """The same of mypy, with the settings and the cache of tools/types: then it checks the program
+    alone."""
+    command = [sys.executable, "-m", "mypy", "--output", "json", "--cache-dir", "build/mypy"]
+    done = subprocess.run([*command, str(program)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    errors = {each["line"] - 1 for each in found if each["severity"] == "error"}
+    return errors, done.stdout
+
+
+@pytest.mark.parametrize(
+    "checker, lines_of", [("pyright", lines_of_pyright), ("mypy", lines_of_mypy)]
+)
+def test_right_programs_pass_and_mistakes_are_found(
+    tmp_path: Path, checker: str, lines_of: Callable[[Path], tuple[set[int], str]]
+):
+    pytest.importorskip(checker, reason="the type checker is not installed")
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    settings = {"include": ["program.py"], "pythonVersion": "3.11"}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
-    done = subprocess.run([*command, "-p", str(tmp_path)], capture_output=True, text=True)
-    found = json.loads(done.stdout)["generalDiagnostics"]
-    lines = sorted({each["range"]["start"]["line"] for each in found})
+    lines, said = lines_of(program)
     rows = PROGRAM.splitlines()
     wrong = [row for row, line in enumerate(rows) if re.search("# wrong$", line)]
-    assert [rows[line] for line in lines] == [rows[line] for line in wrong], done.stdout
+    assert [rows[line] for line in sorted(lines)] == [rows[line] for line in wrong], said
