@@ -94,7 +94,7 @@ def lines_of_pyright(program: Path) -> tuple[set[int], str]:
 def lines_of_mypy(program: Path) -> tuple[set[int], str]:
     """The same of mypy, with the settings and the cache of tools/types: then it checks the program
     alone."""
-    command = [sys.executable, "-m", "mypy", "--output", "json", "--cache-dir", "build/mypy"]
+    command = [sys.executable, "-m", "mypy", "--output", "json"]
     done = subprocess.run([*command, str(program)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
