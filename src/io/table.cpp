@@ -55,6 +55,7 @@ Table table_of(const TextGrid& grid, const TableOptions& options) {
   table.reading = grid.reading();
   add_texts(table, options);
   std::vector<bool> boolean;
+  boolean.reserve(static_cast<size_t>(table.width));
   for (int64_t column = 0; column < table.width; ++column) {
     boolean.push_back(!table.texts.contains(column) && is_boolean(grid, column, options));
   }
