@@ -56,8 +56,9 @@ def tool(tmp_path, monkeypatch):
 
     def pip(command, env):
         words = [str(word) for word in command]
-        defined = [word.split("=", 1)[1] for word in words if word.startswith("-Ccmake.define.")]
-        folder = next(word for word in words if word.startswith("-Cbuild-dir="))
+        settings = [word.removeprefix("--config-settings=") for word in words]
+        defined = [each.split("=", 1)[1] for each in settings if each.startswith("cmake.define.")]
+        folder = next(each for each in settings if each.startswith("build-dir="))
         chosen = [value for value in defined if value.startswith("/")]
         functions["calls"].append((chosen, folder, env))
         wheel_of(Path(command[command.index("--wheel-dir") + 1]), chosen[0])
@@ -117,8 +118,8 @@ def test_a_build_sees_one_torch_only(tool, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["build_wheel", other])
     tool["main"]()
     assert [(chosen, folder) for chosen, folder, _ in tool["calls"]] == [
-        ([str(ROOT / ".venv/bin/python")], "-Cbuild-dir=build/wheel-2.13"),
-        ([other], "-Cbuild-dir=build/wheel-2.11"),
+        ([str(ROOT / ".venv/bin/python")], "build-dir=build/wheel-2.13"),
+        ([other], "build-dir=build/wheel-2.11"),
     ]
     first, second = (env for _, _, env in tool["calls"])
     assert "NSIMPLEX_LIBTORCH" not in first
