@@ -133,7 +133,7 @@ class BackwardTask {
       rows_.norm[row] = static_cast<R>(norm.norm);
       rows_.delta[row] = delta;
       combine_leading(walk, row);
-      if (rows_.block.rows == kBlockRows) finish_block();
+      if (rows_.block.full()) finish_block();
     }
   }
 

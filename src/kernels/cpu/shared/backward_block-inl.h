@@ -39,7 +39,7 @@ class BackwardBlock : public BackwardRows<T> {
  public:
   BackwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
                 const BlockGradients<R>& gradients, TupleFilter<T>& filter, Arena<R>& arena)
-      : Base(geometry, arena),
+      : Base(geometry, kNumbers<E> == 2 ? kBlockRows : kBackwardRows, arena),
         problem_(problem),
         score_scale_(static_cast<R>(score_scale<E>(geometry))),
         pack_(pack),
@@ -106,30 +106,30 @@ class BackwardBlock : public BackwardRows<T> {
   using Base::y;
 
  private:
-  // One panel of keys. The rows' own sums, dU and Y, are added strip by strip. The gradients of
-  // keys and values take the rows of all strips that see the panel at once.
+  // One panel of keys, product after product. Pairs replace P and dS when both are known.
   void add_panel(int64_t first, Range hull) {
     const PanelPart<R> whole(first, hull);
-    const bool general = filter_.general();
+    const bool general = filter_.general(), want_ds = gradients_.want_ds;
     if (general) filter_.start_panel(first);
-    int row_begin = kBlockRows, row_end = 0;
-    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
-      const PanelPart<R> part(first, block.inner + row);
-      if (part.empty()) continue;
-      row_begin = std::min(row_begin, row);
-      row_end = std::min(row + kStripRows, block.rows);
+    strips_.cut(block, first);
+    if (strips_.empty()) return;
+    strips_.for_each([&](const PanelPart<R>& part, int row) HWY_ATTR {
       if (general) {
-        general_.weigh_strip(part, row, keys_.columns,
-                             gradients_.want_ds ? values_.columns : nullptr);
+        general_.weigh_strip(part, row, keys_.columns, want_ds ? values_.columns : nullptr);
       } else {
         weigh_strip(part, row);
       }
       clear_unseen(part, whole, row);
+    });
+    strips_.for_each([&](const PanelPart<R>& part, int row) HWY_ATTR {
+      if (want_ds && !general) score_gradients(part, row);
       pair(p, p_deep_, kPanelKeys, row, row + kStripRows);
-      if (gradients_.want_ds) pair(ds, ds_deep_, kPanelKeys, row, row + kStripRows);
-      add_to_rows(part, row);
-    }
-    if (row_begin < row_end) add_to_keys(whole, row_begin, row_end);
+      if (want_ds) pair(ds, ds_deep_, kPanelKeys, row, row + kStripRows);
+    });
+    const int inner = geometry.inner();
+    if (gradients_.want_du) add_to_rows(ds, pack_.keys[inner], geometry.depth, du);
+    if (gradients_.want_y) add_to_rows(p, pack_.values[inner], geometry.value_depth, y);
+    add_to_keys(whole, strips_.row_begin(), std::min(strips_.row_end(), block.rows));
   }
 
   // Products along the channels or keys and products along the rows read the same numbers. With
@@ -168,6 +168,7 @@ class BackwardBlock : public BackwardRows<T> {
         general_.weigh_strip(part, row, keys_.columns, want_ds ? values_.columns : nullptr);
       } else {
         weigh_strip(part, row);
+        if (want_ds) score_gradients(part, row);
       }
       clear_columns(part, seen, p + row * kPanelKeys);
       pair(p, p_deep_, kPanelKeys, row, row + kStripRows);
@@ -209,9 +210,13 @@ class BackwardBlock : public BackwardRows<T> {
     for_each_score_tile(wide_tiles_, part.vector, part.vector_end,
                         [&]<int kRows, int kVectors>(int row, int vector) HWY_ATTR {
                           weight_tile<kRows, kVectors, kMasking>(part, strip, row, vector);
-                          if (gradients_.want_ds) {
-                            score_gradient_tile<kRows, kVectors>(strip + row, vector);
-                          }
+                        });
+  }
+
+  void score_gradients(const PanelPart<R>& part, int strip) {
+    for_each_score_tile(wide_tiles_, part.vector, part.vector_end,
+                        [&]<int kRows, int kVectors>(int row, int vector) HWY_ATTR {
+                          score_gradient_tile<kRows, kVectors>(strip + row, vector);
                         });
   }
 
@@ -300,22 +305,15 @@ class BackwardBlock : public BackwardRows<T> {
     }
   }
 
-  // dU += dS K and Y += P V for the rows of a strip.
-  void add_to_rows(const PanelPart<R>& part, int strip) {
-    const int inner = geometry.inner();
-    const int64_t depth = geometry.depth, width = geometry.value_depth;
-    const int64_t panel = part.first - pack_.inner_begin;
-    // A slot may hold a key that no row sees: P and dS are 0 there.
-    const int64_t begin = part.begin / kNumbers<E>, count = slots<E>(part.end) - begin;
-    const int64_t at = strip * kPanelKeys + begin;
-    if (gradients_.want_du) {
-      add_product<E>(du + strip * depth, depth, kStripRows, ds + at, kPanelKeys, 1,
-                     pack_.keys[inner] + panel * depth + begin * depth, depth, count, depth);
-    }
-    if (gradients_.want_y) {
-      add_product<E>(y + strip * width, width, kStripRows, p + at, kPanelKeys, 1,
-                     pack_.values[inner] + panel * width + begin * width, width, count, width);
-    }
+  // to += weights rows, strip by strip: dU += dS K, or Y += P V. `rows` are those of the inner axis.
+  void add_to_rows(const R* weights, const R* rows, int64_t width, R* to) {
+    strips_.for_each([&](const PanelPart<R>& part, int strip) HWY_ATTR {
+      // A slot may hold a key that no row sees: P and dS are 0 there.
+      const int64_t begin = part.begin / kNumbers<E>, count = slots<E>(part.end) - begin;
+      const R* const from = rows + (part.first - pack_.inner_begin + begin) * width;
+      add_product<E>(to + strip * width, width, kStripRows, weights + strip * kPanelKeys + begin,
+                     kPanelKeys, 1, from, width, count, width);
+    });
   }
 
   // dV += P^T G and dK += dS^T U over rows [row_begin, row_end) of the block.
@@ -348,6 +346,7 @@ class BackwardBlock : public BackwardRows<T> {
   R *const u_turned_, *const g_turned_;
   OwnPanel<R> own_keys_, own_values_;
   PanelView<R> keys_{}, values_{};  // of the current panel
+  PanelStrips<R> strips_;           // likewise
 };
 
 }  // namespace HWY_NAMESPACE

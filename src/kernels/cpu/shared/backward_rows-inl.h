@@ -51,15 +51,16 @@ template <class T>
 struct BackwardRows {
   using R = Accum<T>;
 
-  BackwardRows(const Geometry& geometry, Arena<R>& arena)
+  BackwardRows(const Geometry& geometry, int rows, Arena<R>& arena)
       : geometry(geometry),
-        u(arena.take(kBlockRows * geometry.depth)),
-        g(arena.take(kBlockRows * geometry.value_depth)),
-        du(arena.take(kBlockRows * geometry.depth)),
-        y(arena.take(kBlockRows * geometry.value_depth)),
-        sums(arena.take(kBlockRows * kLineChannels)),
-        p(arena.take(kBlockRows * kPanelKeys)),
-        ds(arena.take(kBlockRows * kPanelKeys)) {}
+        block(rows),
+        u(arena.take(rows * geometry.depth)),
+        g(arena.take(rows * geometry.value_depth)),
+        du(arena.take(rows * geometry.depth)),
+        y(arena.take(rows * geometry.value_depth)),
+        sums(arena.take(rows * kLineChannels)),
+        p(arena.take(rows * kPanelKeys)),
+        ds(arena.take(rows * kPanelKeys)) {}
 
   void start_block() {
     const int rows = block.padded_rows();
@@ -77,17 +78,17 @@ struct BackwardRows {
 
   const Geometry& geometry;
   Block block;
-  R* const u;           // [kBlockRows, depth]          scaled query combined with leading keys
-  R* const g;           // [kBlockRows, value_depth]    s2 dO (o leading values)
-  R* const du;          // [kBlockRows, depth]          without s1
-  R* const y;           // [kBlockRows, value_depth]
-  R* const sums;        // [kBlockRows, kLineChannels]  row sums of P, lane by lane
-  R* const p;           // [kBlockRows, kPanelKeys]     weights, after dropout
-  R* const ds;          // [kBlockRows, kPanelKeys]     gradients of logits
-  R base[kBlockRows];   // reference of masks (see SoftmaxState)
-  R norm[kBlockRows];   // minus lse in base 2, relative to the base; relu: 1 / sum
-  R share[kBlockRows];  // the leading values' share of dP when values are summed
-  DeltaTerm<R> delta[kBlockRows];
+  R* const u;                // [rows, depth]          scaled query combined with leading keys
+  R* const g;                // [rows, value_depth]    s2 dO (o leading values)
+  R* const du;               // [rows, depth]          without s1
+  R* const y;                // [rows, value_depth]
+  R* const sums;             // [rows, kLineChannels]  row sums of P, lane by lane
+  R* const p;                // [rows, kPanelKeys]     weights, after dropout
+  R* const ds;               // [rows, kPanelKeys]     gradients of logits
+  R base[Block::kMaxRows];   // reference of masks (see SoftmaxState)
+  R norm[Block::kMaxRows];   // minus lse in base 2, relative to the base; relu: 1 / sum
+  R share[Block::kMaxRows];  // the leading values' share of dP when values are summed
+  DeltaTerm<R> delta[Block::kMaxRows];
 };
 
 }  // namespace HWY_NAMESPACE

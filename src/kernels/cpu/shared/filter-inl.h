@@ -249,7 +249,7 @@ class TupleFilter {
   const bool* key_mask_ = nullptr;  // of the inner axis
   uint32_t threshold_ = 0;
   R kept_ = R{1};
-  Row rows_[kBlockRows];
+  Row rows_[Block::kMaxRows];
   int64_t first_ = 0;                    // key of the panel's first column
   HWY_ALIGN uint32_t hash_[kPanelKeys];  // of the panel's keys
   HWY_ALIGN R key_bias_[kPanelKeys];     // 0 for keys that take part, otherwise minus infinity

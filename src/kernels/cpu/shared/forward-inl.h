@@ -87,7 +87,7 @@ class ForwardTask {
       rows_.block.inner[row] = inner;
       if (general) filter_.set_row(row, head, query, walk);
       combine_leading(walk, row);
-      if (rows_.block.rows == kBlockRows) finish_block();
+      if (rows_.block.full()) finish_block();
     }
   }
 

@@ -30,7 +30,7 @@ class ForwardBlock : public ForwardRows<T> {
  public:
   ForwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
                TupleFilter<T>& filter, Arena<R>& arena)
-      : Base(problem, geometry, kTiled<E> ? kWeightPanels * kBlockRows : kStripRows, arena),
+      : Base(problem, geometry, kTiled<E> ? kWeightPanels : 1, arena),
         pack_(pack),
         dim_(problem.dim),
         panel_rows_(geometry.inner_key.panel_rows()),
@@ -68,8 +68,6 @@ class ForwardBlock : public ForwardRows<T> {
       const R* const columns = pack_.keys_t + (first - pack_.inner_begin) * panel_rows_;
       if constexpr (kTiled<E>) {
         run_tiled_panel(first, columns);
-      } else if (general) {
-        run_general_panel(first, columns);
       } else {
         run_panel(first, {columns, kPanelKeys});
       }
@@ -109,38 +107,34 @@ class ForwardBlock : public ForwardRows<T> {
     add_to_block(block, all_p, values, width, width, seen, y);
   }
 
-  // Processes the panel whose first key is `first`.
+  // Processes the panel whose first key is `first`. The weights of all strips wait for the second
+  // product.
   void run_panel(int64_t first, PanelView<R> panel) {
     panel_ = panel;
-    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
-      const PanelPart<R> part(first, block.inner + row);
-      if (part.empty()) continue;
-      score_strip(part, row);
-      add_values(part, row);
-    }
-  }
-
-  void run_general_panel(int64_t first, const R* columns) {
-    filter_.start_panel(first);
-    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
-      const PanelPart<R> part(first, block.inner + row);
-      if (part.empty()) continue;
-      general_.weigh_strip(part, row, columns);
-      add_values(part, row);
-    }
+    const bool general = filter_.general();
+    if (general) filter_.start_panel(first);
+    strips_.cut(block, first);
+    strips_.for_each([&](const PanelPart<R>& part, int row) HWY_ATTR {
+      p = all_p + row * kPanelKeys;
+      waiting = row;
+      general ? general_.weigh_strip(part, row, panel.columns) : score_strip(part, row);
+    });
+    waiting = 0;
+    strips_.for_each([&](const PanelPart<R>& part, int row) HWY_ATTR { add_values(part, row); });
   }
 
   // Y += P V for the rows of a strip.
   void add_values(const PanelPart<R>& part, int strip) {
+    R* const weights = all_p + strip * kPanelKeys;
     if constexpr (kNumbers<E> == 2) {
-      for (int r = 0; r < kStripRows; ++r) pair_row<E>(p + r * kPanelKeys, kPanelKeys);
+      for (int r = 0; r < kStripRows; ++r) pair_row<E>(weights + r * kPanelKeys, kPanelKeys);
     }
     const int64_t width = geometry.value_depth;
     const R* const values =
         pack_.values[geometry.inner()] + (part.first - pack_.inner_begin) * width;
     // A slot may hold a key that no row sees; its weight is 0.
     const int64_t begin = part.begin / kNumbers<E>, end = slots<E>(part.end);
-    add_product<E>(y + strip * width, width, kStripRows, p + begin, kPanelKeys, 1,
+    add_product<E>(y + strip * width, width, kStripRows, weights + begin, kPanelKeys, 1,
                    values + begin * width, width, end - begin, width);
   }
 
@@ -283,7 +277,8 @@ class ForwardBlock : public ForwardRows<T> {
   GeneralForward<T, E> general_;
   ForwardTiles<T, E> tiles_;
   OwnPanel<R> own_;
-  PanelView<R> panel_{};  // the current panel
+  PanelView<R> panel_{};   // the current panel
+  PanelStrips<R> strips_;  // likewise
 };
 
 }  // namespace HWY_NAMESPACE

@@ -87,7 +87,7 @@ class GeneralForward {
     // Highway 1.0.3's EMU128 returns the lowest finite number for minus infinity.
     if (top <= std::numeric_limits<R>::lowest()) return;
     const R logit = exponential(problem_.normalizer) ? top : R{0};
-    // Other strips' weights are already in Y, and those of this strip do not exist yet.
+    // Weights of other strips are in Y or wait, and those of this strip do not exist yet.
     if (rows_.state[rows_.block.item[row]].exceeded_by(logit)) rows_.raise_item(logit, row);
   }
 

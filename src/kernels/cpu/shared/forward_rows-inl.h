@@ -22,15 +22,15 @@ template <class T>
 struct ForwardRows {
   using R = Accum<T>;
 
-  /// `p_rows`: a strip's, or those of the whole block.
-  ForwardRows(const DenseProblem<T>& problem, const Geometry& geometry, int p_rows, Arena<R>& arena)
+  /// `panels`: that many of them have weights at a time.
+  ForwardRows(const DenseProblem<T>& problem, const Geometry& geometry, int panels, Arena<R>& arena)
       : geometry(geometry),
         u(arena.take(kBlockRows * geometry.depth)),
         y(arena.take(kBlockRows * geometry.value_depth)),
         sums(arena.take(kBlockRows * kLanes<R>)),
         value_sums(problem.dropout.p > 0.0 ? arena.take(kBlockRows * kLanes<R>) : sums),
         total(arena.take(kChunkItems * geometry.value_depth)),
-        all_p(arena.take(p_rows * kPanelKeys)),
+        all_p(arena.take(panels * kBlockRows * kPanelKeys)),
         p(all_p) {}
 
   /// Forgets all items; their totals are zero.
@@ -85,13 +85,13 @@ struct ForwardRows {
   }
 
   const Geometry& geometry;
-  Block block;
+  Block block{kBlockRows};
   R* const u;           // [kBlockRows, depth]        scaled query combined with leading keys
   R* const y;           // [kBlockRows, value_depth]  weights times inner values
   R* const sums;        // [kBlockRows, kLanes<R>]    sums of weights, lane by lane
   R* const value_sums;  // [kBlockRows, kLanes<R>]    the same after dropout; `sums` without
   R* const total;       // [kChunkItems, value_depth] weighted values of every item
-  R* const all_p;       // [p_rows, kPanelKeys]       scores, then weights
+  R* const all_p;       // [panels kBlockRows, kPanelKeys] scores, then weights
   R* p;                 // of the current strip
   int waiting = 0;      // rows of this panel whose weights are not in Y yet
   SoftmaxState<R> state[kChunkItems + 1];  // the last one is for padding rows

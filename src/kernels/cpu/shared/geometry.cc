@@ -65,7 +65,7 @@ int64_t Geometry::levels_size() const {
 
 int64_t Geometry::forward_scratch(bool pairs) const {
   return kBlockRows * (depth + 2 * value_depth + 2 * kLineChannels) +
-         (pairs ? kWeightPanels * kBlockRows : kStripRows) * kPanelKeys +
+         (pairs ? kWeightPanels : 1) * kBlockRows * kPanelKeys +
          own_panel_size(inner_key.panel_rows()) + lead_depth + kChunkItems * value_depth +
          levels_size() + inner() * value_depth;
 }
@@ -74,7 +74,7 @@ int64_t Geometry::backward_scratch(bool pairs) const {
   // Copies of U, G, P and dS as pairs along the rows, those of U and G also transposed.
   const int64_t copies = pairs ? kBlockRows * (depth + value_depth + kPanelKeys) : 0;
   return copies + own_panel_size(inner_key.panel_rows()) + own_panel_size(value.panel_rows()) +
-         kBlockRows * (2 * depth + 2 * value_depth + 2 * kPanelKeys + kLineChannels) +
+         kBackwardRows * (2 * depth + 2 * value_depth + 2 * kPanelKeys + kLineChannels) +
          kChunkItems * (2 * lead_depth + value_depth) + 2 * levels_size() + inner() * value_depth;
 }
 

@@ -33,7 +33,7 @@ class OwnPanel {
   /// Whether it speeds up the rows of a block.
   static bool pays(const Block& block) {
     const Range keys = block.hull();
-    return block.rows == kBlockRows && keys.size() <= kOwnKeys && keys.begin % kPanelKeys != 0 &&
+    return block.full() && keys.size() <= kOwnKeys && keys.begin % kPanelKeys != 0 &&
            block.inner[0].end == keys.end && block.inner[block.rows - 1].begin == keys.begin;
   }
 

@@ -146,11 +146,16 @@ class TupleWalk {
 
 /// Bookkeeping of the rows of one block.
 struct Block {
+  static constexpr int kMaxRows = std::max(kBlockRows, kBackwardRows);
+  const int capacity;
   int rows = 0;
-  int item[kBlockRows];     ///< (query, head) of the row, counted within the chunk
-  Range inner[kBlockRows];  ///< keys of the inner axis it may see; neither end decreases
-  int64_t tuple[kBlockRows][kMaxOrder];
+  int item[kMaxRows];     ///< (query, head) of the row, counted within the chunk
+  Range inner[kMaxRows];  ///< keys of the inner axis it may see; neither end decreases
+  int64_t tuple[kMaxRows][kMaxOrder];
 
+  explicit Block(int capacity) : capacity(capacity) {}
+
+  bool full() const { return rows == capacity; }
   int strips() const { return static_cast<int>(ceil_div(rows, kStripRows)); }
   int padded_rows() const { return strips() * kStripRows; }
 
@@ -188,12 +193,13 @@ struct PanelPart {
   /// Columns are computed by vectors, and at least by the groups of eight that sums over rows take.
   static constexpr int kUnit = kLanes<R> < 8 ? 8 : kLanes<R>;
 
-  int64_t first;           ///< key in column 0
-  int begin, end;          ///< columns that some row may see; nothing when end <= begin
-  int vector, vector_end;  ///< vectors that hold them
+  int64_t first = 0;               ///< key in column 0
+  int begin = 0, end = 0;          ///< columns that some row may see; nothing when end <= begin
+  int vector = 0, vector_end = 0;  ///< vectors that hold them
   Masking masking = Masking::none;
   int low[kStripRows], high[kStripRows];  ///< columns that each row may see, if masked
 
+  PanelPart() = default;
   PanelPart(int64_t first, Range hull)
       : first(first),
         begin(static_cast<int>(std::max<int64_t>(hull.begin - first, 0))),
@@ -216,6 +222,38 @@ struct PanelPart {
   }
 
   bool empty() const { return end <= begin; }
+};
+
+/// The parts of a panel that the strips of a block need. A block takes a panel product after
+/// product, and every product takes all strips: the panel's operand of one product stays in the
+/// first-level cache, which has no room for those of all products.
+template <class R>
+class PanelStrips {
+ public:
+  void cut(const Block& block, int64_t first) {
+    count_ = 0;
+    for (int row = 0; row < block.padded_rows(); row += kStripRows) {
+      parts_[count_] = PanelPart<R>(first, block.inner + row);
+      rows_[count_] = row;
+      if (!parts_[count_].empty()) ++count_;
+    }
+  }
+
+  /// Calls body(part, first row of the strip) for the strips that need something.
+  template <class Body>
+  HWY_INLINE void for_each(const Body& body) const {
+    for (int i = 0; i < count_; ++i) body(parts_[i], rows_[i]);
+  }
+
+  bool empty() const { return count_ == 0; }
+  int row_begin() const { return rows_[0]; }
+  int row_end() const { return rows_[count_ - 1] + kStripRows; }
+
+ private:
+  static constexpr int kMaxStrips = Block::kMaxRows / kStripRows;
+  int count_ = 0;
+  int rows_[kMaxStrips];
+  PanelPart<R> parts_[kMaxStrips];
 };
 
 /// Replaces scores that a row may not see by minus infinity, whose weight is exactly 0.
