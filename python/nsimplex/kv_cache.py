@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import Any, Literal, cast, overload
@@ -105,6 +106,7 @@ class KeyValueCache(LayerCache):
 
     def __init__(self, window: Sequence[int]) -> None:
         super().__init__(classes.KeyValueCache([*window]), [*window])
+        self._accepted = ""  # the options of the last call that attended
 
     def crop(self, length: int) -> None:
         """Forgets all tokens from position ``length`` on, as speculative decoding does with the
@@ -203,11 +205,34 @@ class KeyValueCache(LayerCache):
         elif keys is None or values is None:
             raise ValueError("[KeyValueCache] attend: expected keys and values, or neither")
         else:
+            self._check_options(query, [*keys], [*values], options)
             seen = self._cache.extend(query, [*keys], [*values])
         keys, values, window = cast("tuple[list[Tensor], list[Tensor], list[int]]", seen)
         pairs = [*zip(window[::2], window[1::2])]  # empty if every query sees every key
         options |= dict(causal=bool(pairs), window=pairs or None)
         return attention(query, keys, values, **options)
+
+    def _check_options(
+        self, query: Tensor, keys: list[Tensor], values: list[Tensor], options: dict[str, Any]
+    ) -> None:
+        """Refuses wrong options before the chunk is appended, because a ring that has dropped keys
+        cannot take a chunk back. A caller who repeats a refused call would append it twice."""
+        described = [(n, _kind_of(v) if isinstance(v, Tensor) else v) for n, v in options.items()]
+        facts = repr(([*map(_kind_of, (query, *keys, *values))], described))
+        if facts == self._accepted:
+            return
+        try:
+            none = [[t[:, :, :0] for t in tensors] for tensors in ([query], keys, values)]
+            attention(none[0][0], *none[1:], causal=True, **options)
+        except Exception:
+            copy.deepcopy(self)._cache.extend(query, keys, values)  # names a chunk that is at fault
+            raise
+        self._accepted = facts
+
+
+def _kind_of(tensor: Tensor) -> tuple[Any, ...]:
+    """What decides whether an operator takes a tensor."""
+    return tensor.dtype, tensor.device, tensor.shape[:2], tensor.shape[3:]
 
 
 class IndexedCache(LayerCache):

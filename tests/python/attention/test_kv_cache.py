@@ -337,3 +337,38 @@ def test_what_does_not_fit_is_named_and_changes_nothing(call, error, words):
     assert words in str(raised.value) and "\n" not in str(raised.value)
     assert cache.position == 3
     cache.append([key, key], [key, key])
+
+
+@pytest.mark.parametrize("tokens", [1, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reduce": "other"},
+        {"normalizer": "softmax_sink"},
+        {"normalizer": "softmax_sink", "sink": torch.zeros(3)},
+        {"scale": "other"},
+        {"augment": [4]},
+        {"form": "determinant"},
+        {"seed": "other"},
+        {"other": 1},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("first", [0, 4])
+def test_a_refused_option_does_not_append_the_chunk(options, tokens, first):
+    """A caller who repeats the call with better options must not append the chunk twice."""
+    query, keys, values = problem(2, 12)
+    window, last = [3, -1], first + tokens
+    cache = KeyValueCache(window)
+    if first:
+        decode(cache, query, keys, values, [0, first])
+    chunk = query[:, :, first:last], piece(keys, first, last), piece(values, first, last)
+    with pytest.raises((ValueError, TypeError)):
+        cache.attend(*chunk, **options)
+    assert cache.position == first
+    out = cache.attend(*chunk)
+    expected, _ = one_shot(query, keys, values, window)
+    torch.testing.assert_close(out, expected[:, :, first:last])
+    with pytest.raises((ValueError, TypeError)):  # also after a call that was accepted
+        cache.attend(*chunk, **options)
+    assert cache.position == last
