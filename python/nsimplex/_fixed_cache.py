@@ -79,6 +79,11 @@ class FixedCache:
                     raise TypeError(
                         f"[{self._name}] {name}[{m}]: expected {kept.dtype}, got {each.dtype}"
                     )
+                if torch.is_grad_enabled() and each.requires_grad:
+                    raise ValueError(
+                        f"[{self._name}] {name}[{m}]: requires a gradient, but a cache is for "
+                        "inference only: call it under no_grad, or detach"
+                    )
 
     def _require_whole(self, name: str, given: int) -> None:
         known = isinstance(given, (int, torch.SymInt)) and not isinstance(given, bool)

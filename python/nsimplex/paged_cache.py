@@ -116,8 +116,9 @@ class PagedCache(FixedCache):
                 chunk's tokens for the next call.
 
         Raises:
-            ValueError: a shape that does not fit, a page outside the pool, or more tokens than the
-                table has room for. Nothing changes then.
+            ValueError: a shape that does not fit, a page outside the pool, more tokens than the
+                table has room for, or keys and values that require a gradient while gradients
+                are recorded. Nothing changes then.
         """
         options = self._options(options)
         self._check_chunk(query, keys, values)

@@ -130,7 +130,8 @@ class StaticCache(FixedCache):
         belong to the cache.
 
         Raises:
-            ValueError: a shape that does not fit, or more tokens than slots. Nothing changes then.
+            ValueError: a shape that does not fit, more tokens than slots, or keys and values that
+                require a gradient while gradients are recorded. Nothing changes then.
         """
         options = self._options(options)
         self._check_batch("query", query)

@@ -370,3 +370,25 @@ def test_what_is_refused_changes_nothing():
     assert torch.equal(cache.lengths, before.lengths)
     for one, other in zip(cache.keys + cache.values, before.keys + before.values):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("part", ["keys", "values"])
+@pytest.mark.parametrize("kind", ["static", "paged"])
+def test_gradients_are_refused_while_they_are_recorded(kind, part):
+    """The slots take a copy of the numbers, so a gradient would end there without a word."""
+    sizes = dict(kv_heads=KV, head_dim=DIM, value_dim=VALUE, dtype=torch.float64)
+    ((query, keys, values),) = sequences(1, [3])
+    if kind == "static":
+        cache, more = StaticCache([-1], batch=1, slots=4, **sizes), ()
+    else:
+        cache = PagedCache([-1], pages=1, page=4, **sizes)
+        more = torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    {"keys": keys, "values": values}[part][0].requires_grad_()
+    with pytest.raises(ValueError, match=rf"{part}\[0\]: requires a gradient.*inference only"):
+        cache.attend(query, keys, values, *more)
+    if kind == "static":
+        with pytest.raises(ValueError, match="requires a gradient"):
+            cache.append(keys, values)
+        assert cache.lengths.tolist() == [0]
+    with torch.no_grad():
+        assert not cache.attend(query, keys, values, *more).requires_grad
