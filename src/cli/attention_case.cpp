@@ -239,11 +239,10 @@ std::vector<NamedCase> parse_cases(const char* text) {
     std::istringstream words(line);
     NamedCase named;
     if (!(words >> named.name) || named.name.front() == '#') continue;
-    std::string flags;
-    std::getline(words, flags);
+    std::getline(words, named.flags);
     CLI::App parser;
     add_attention_flags(parser, named.shape);
-    parser.parse(flags);
+    parser.parse(named.flags);
     complete(named.shape);
     cases.push_back(std::move(named));
   }
@@ -255,13 +254,29 @@ std::vector<NamedCase> parse_cases(const char* text) {
 std::vector<NamedCase> verification_cases() { return parse_cases(kVerificationCases); }
 std::vector<NamedCase> speed_cases() { return parse_cases(kSpeedCases); }
 
-AttentionCase find_case(const std::string& name) {
+NamedCase find_case(const std::string& name) {
   for (const auto& cases : {verification_cases(), speed_cases()}) {
     for (const NamedCase& named : cases) {
-      if (named.name == name) return named.shape;
+      if (named.name == name) return named;
     }
   }
   throw InputError(fmt::format("--case: expected a case of bench/cases, got '{}'", name));
+}
+
+void set_flags(CLI::App& command, const NamedCase& named) {
+  CLI::App parser;
+  AttentionCase unset;
+  add_attention_flags(parser, unset);
+  parser.parse(named.flags);
+  // A case without --causal is not causal, whatever the default of the command.
+  CLI::Option& causal = *parser.get_option("--causal");
+  if (causal.empty()) causal.add_result("false");
+  for (const CLI::Option* flag : parser.get_options()) {
+    CLI::Option& own = *command.get_option(flag->get_name());
+    if (flag->empty() || !own.empty()) continue;
+    for (const std::string& value : flag->results()) own.add_result(value);
+    own.run_callback();
+  }
 }
 
 }  // namespace nsimplex::cli

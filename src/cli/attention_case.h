@@ -74,6 +74,7 @@ AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed);
 
 struct NamedCase {
   std::string name;
+  std::string flags;    ///< as the line of the table has them
   AttentionCase shape;  ///< completed
 };
 
@@ -82,6 +83,10 @@ std::vector<NamedCase> verification_cases();
 std::vector<NamedCase> speed_cases();
 
 /// Looks a name up in both tables; InputError if there is none.
-AttentionCase find_case(const std::string& name);
+NamedCase find_case(const std::string& name);
+
+/// Sets the flags of a case in a command that has add_attention_flags(). Flags that were given keep
+/// their values.
+void set_flags(CLI::App& command, const NamedCase& named);
 
 }  // namespace nsimplex::cli

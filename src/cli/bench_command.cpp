@@ -15,7 +15,9 @@
 
 #include "cli/attention_case.h"
 #include "cli/commands.h"
+#include "cli/config_file.h"
 #include "cli/output.h"
+#include "cli/run_folder.h"
 #include "kernels/cpu/shared/processor.h"
 #include "kernels/cpu/shared/simd.h"
 #include "support/error.h"
@@ -78,6 +80,7 @@ struct BenchOptions : CommonOptions {
   std::string pass = "forward", named_case, product;  // product empty: the dtype of the case
   int repeats = 9;
   bool scaling = false, peers = false;
+  CLI::App* command = nullptr;  // whose flags --case sets
 };
 
 using Attention = AttentionOutput(const at::Tensor&, at::TensorList, at::TensorList,
@@ -156,7 +159,7 @@ std::vector<Row> measure(const BenchOptions& options, const std::vector<int>& th
   return rows;
 }
 
-void print_json(const BenchOptions& options, const Row& row, double peak) {
+Json json_line(const BenchOptions& options, const Row& row, double peak) {
   Json line{{"operator", "attention"},        {"order", options.shape.order},
             {"pass", options.pass},           {"dtype", options.shape.dtype},
             {"threads", row.threads},         {"milliseconds", row.milliseconds},
@@ -168,7 +171,7 @@ void print_json(const BenchOptions& options, const Row& row, double peak) {
             {"window", options.shape.window}, {"causal", options.shape.causal}};
   if (options.peers) line["reference_milliseconds"] = row.reference_milliseconds;
   add_processor(line);
-  print_json_line("bench", line);
+  return line;
 }
 
 std::string title(const AttentionCase& shape, const std::string& pass) {
@@ -187,11 +190,13 @@ std::vector<int64_t> usual_window(int order) {
 }
 
 int run_bench_attention(const BenchOptions& given) {
+  if (!given.named_case.empty()) set_flags(*given.command, find_case(given.named_case));
   BenchOptions options = given;
-  if (!options.named_case.empty()) options.shape = find_case(options.named_case);
+  options.config_toml = config_text(*given.command);  // with the flags of the case
   if (options.shape.window.empty()) options.shape.window = usual_window(options.shape.order);
   complete(options.shape);
   const AttentionCase& shape = options.shape;
+  RunLog log(options);
 
   std::vector<int> thread_counts;
   const int threads = at::get_num_threads();
@@ -209,10 +214,7 @@ int run_bench_attention(const BenchOptions& given) {
     table = Table({"threads", "ms", "GFLOP/s", gemm, "ratio", "FMA peak", "workspace",
                    "reference ms", "speed-up"});
   for (const Row& row : rows) {
-    if (options.json) {
-      print_json(options, row, peak * row.threads);
-      continue;
-    }
+    log.write("bench", json_line(options, row, peak * row.threads));
     table.add({fmt::format("{}", row.threads), fmt::format("{:.2f}", row.milliseconds),
                fmt::format("{:.1f}", row.gflops), fmt::format("{:.1f}", row.sgemm_gflops),
                fmt::format("{:.3f}", row.ratio()), fmt::format("{:.1f}", peak * row.threads),
@@ -253,7 +255,10 @@ void add_bench_command(CLI::App& app, Session& session) {
   command.add_option("--pass", options->pass, "Pass: forward or backward")
       ->check(CLI::IsMember({"forward", "backward"}))
       ->capture_default_str();
-  command.add_option("--case", options->named_case, "A shape of bench/cases instead of flags")
+  options->command = &command;
+  command
+      .add_option("--case", options->named_case,
+                  "A shape of bench/cases; flags that are given replace its own")
       ->type_name("NAME");
   command
       .add_option("--product", options->product,

@@ -11,6 +11,7 @@
 #include "cli/bench_command.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/run_folder.h"
 #include "support/error.h"
 #include "support/require.h"
 
@@ -121,6 +122,7 @@ void check_sizes(SparseOptions& o) {
 int run_bench_sparse(const SparseOptions& given) {
   SparseOptions o = given;
   check_sizes(o);
+  RunLog log(o);
   const SparseInputs inputs = make_sparse_inputs(o);
   const bool backward = o.pass == "backward";
   const double tuples = sparse_attention_tuples(inputs.query, inputs.keys, inputs.values,
@@ -140,29 +142,27 @@ int run_bench_sparse(const SparseOptions& given) {
   bar.finish();
   const double gflops = flops / medians[0] * 1e-6;
   const double gemm = 2.0 * kGemmSize * kGemmSize * kGemmSize / medians[1] * 1e-6;
-  if (o.json) {
-    Json line{{"operator", "sparse_attention"},
-              {"pattern", o.pattern},
-              {"pass", o.pass},
-              {"order", o.order},
-              {"dtype", o.dtype},
-              {"threads", at::get_num_threads()},
-              {"batch", o.batch},
-              {"heads", o.heads},
-              {"kv_heads", o.kv_heads},
-              {"seq", o.seq},
-              {"dim", o.dim},
-              {"size", o.size},
-              {"tuples", tuples},
-              {"milliseconds", medians[0]},
-              {"gflops", gflops},
-              {"sgemm_gflops", gemm},
-              {"ratio", gflops / gemm}};
-    if (o.peers) line["reference_milliseconds"] = medians[2];
-    add_processor(line);
-    print_json_line("bench", line);
-    return 0;
-  }
+  Json line{{"operator", "sparse_attention"},
+            {"pattern", o.pattern},
+            {"pass", o.pass},
+            {"order", o.order},
+            {"dtype", o.dtype},
+            {"threads", at::get_num_threads()},
+            {"batch", o.batch},
+            {"heads", o.heads},
+            {"kv_heads", o.kv_heads},
+            {"seq", o.seq},
+            {"dim", o.dim},
+            {"size", o.size},
+            {"tuples", tuples},
+            {"milliseconds", medians[0]},
+            {"gflops", gflops},
+            {"sgemm_gflops", gemm},
+            {"ratio", gflops / gemm}};
+  if (o.peers) line["reference_milliseconds"] = medians[2];
+  add_processor(line);
+  log.write("bench", line);
+  if (o.json) return 0;
   print(fmt::format("sparse_attention {}, {}, order {}, {}: batch {}, heads {}/{}, seq {}, dim {}, "
                     "size {}, {:.0f} tuples\n",
                     o.pass, o.pattern, o.order, o.dtype, o.batch, o.heads, o.kv_heads, o.seq, o.dim,

@@ -187,7 +187,7 @@ struct VerifyOptions : CommonOptions {
 std::vector<NamedCase> chosen_cases(const VerifyOptions& options) {
   if (options.cases.empty()) return verification_cases();
   std::vector<NamedCase> chosen;
-  for (const std::string& name : options.cases) chosen.push_back({name, find_case(name)});
+  for (const std::string& name : options.cases) chosen.push_back(find_case(name));
   return chosen;
 }
 
@@ -215,7 +215,7 @@ int run_verify(const VerifyOptions& options) {
   std::vector<std::string> failures;
   ProgressBar bar("case", static_cast<int64_t>(cases.size()), options.json);
   int64_t done = 0;
-  for (const auto& [name, shape] : cases) {
+  for (const auto& [name, flags, shape] : cases) {
     if (interrupt::requested()) break;
     bar.update(done, name);
     const CaseResult result = verify_attention(shape, options.seed);

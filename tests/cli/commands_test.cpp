@@ -15,6 +15,7 @@
 #include "cli/attention_case.h"
 #include "cli/process.h"
 #include "cli/verify_command.h"
+#include "io/input_file.h"
 #include "support/error.h"
 #include "temporary_folder.h"
 
@@ -97,6 +98,57 @@ TEST(BenchAttention, ScalingReportsOneThreadAndAll) {
   ASSERT_EQ(objects.size(), 2u);
   EXPECT_EQ(objects[0]["threads"], 1);
   EXPECT_EQ(objects[1]["threads"], 2);
+}
+
+TEST(BenchAttention, FlagsReplaceThoseOfTheCase) {
+  const Finished finished =
+      run({"bench", "attention", "--case", "order2-gqa", "--heads", "2", "--dtype", "bf16", "--seq",
+           "32", "--no-causal", "--threads", "1", "--repeats", "1", "--json"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const json line = json_lines(finished).front();
+  EXPECT_EQ(line["heads"], 2);
+  EXPECT_EQ(line["dtype"], "bfloat16");
+  EXPECT_EQ(line["seq"], 32);
+  EXPECT_EQ(line["causal"], false);
+  EXPECT_EQ(line["kv_heads"], 2);
+  EXPECT_EQ(line["dim"], 128);
+  EXPECT_EQ(line["window"], json({16, 128}));
+}
+
+TEST(BenchAttention, ACaseIsCausalOnlyIfItSaysSo) {
+  const auto is_causal = [](const std::vector<std::string>& words) {
+    const Finished finished = run(
+        with({"bench", "attention", "--seq", "16", "--repeats", "1", "--threads", "1", "--json"},
+             words));
+    return json_lines(finished).front()["causal"].get<bool>();
+  };
+  EXPECT_TRUE(is_causal({}));
+  EXPECT_TRUE(is_causal({"--case", "order2-gqa"}));
+  EXPECT_FALSE(is_causal({"--case", "order2-all-256"}));
+  EXPECT_TRUE(is_causal({"--case", "order2-all-256", "--causal"}));
+}
+
+TEST(Bench, WritesTheRunFolderAndRepeatsIt) {
+  const test::TemporaryFolder folder;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"attention", "--case", "order2-short", "--seq", "32"},
+        {"sparse", "--seq", "32", "--size", "4", "--heads", "2"}}) {
+    const std::string first = (folder.path() / words[0]).string(), second = first + "_again";
+    const std::vector<std::string> once{"--repeats", "1", "--threads", "1"};
+    ASSERT_EQ(run(with(with({"bench"}, words), with(once, {"--out", first}))).code, 0);
+    const Finished again =
+        run({"bench", words[0], "--config", first + "/config.toml", "--out", second});
+    ASSERT_EQ(again.code, 0) << again.err;
+    const json line = json::parse(io::read_text(first + "/metrics.jsonl"));
+    const json same = json::parse(io::read_text(second + "/metrics.jsonl"));
+    EXPECT_EQ(line["kind"], "bench");
+    for (const char* field : {"pass", "heads", "kv_heads", "seq", "dim", "order", "dtype"}) {
+      EXPECT_EQ(line[field], same[field]) << field;
+    }
+    EXPECT_EQ(line["seq"], 32);
+    // A run is never overwritten.
+    EXPECT_EQ(run(with(with({"bench"}, words), with(once, {"--out", first}))).code, 2);
+  }
 }
 
 TEST(BenchLevels, EveryLevelHasEveryMeasurementAndOneIsInUse) {
@@ -201,8 +253,8 @@ TEST(Report, SaysInOneLineWhatIsMissing) {
 }
 
 TEST(Cases, NamesAreFoundInBothTables) {
-  EXPECT_EQ(find_case("order2-window").order, 2);
-  EXPECT_EQ(find_case("order1-4096").seq, 4096);
+  EXPECT_EQ(find_case("order2-window").shape.order, 2);
+  EXPECT_EQ(find_case("order1-4096").shape.seq, 4096);
   EXPECT_THROW(find_case("nobody"), InputError);
 }
 
