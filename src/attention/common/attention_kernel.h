@@ -9,6 +9,7 @@
 #include "attention/common/attention_arguments.h"
 #include "kernels/cpu/shared/attention_kernel_plan.h"
 #include "support/parallel.h"
+#include "support/working_memory.h"
 
 // Conversion of a call to the problem of the CPU kernel. Only this file turns tensors into pointers
 // and strides.
@@ -115,7 +116,7 @@ template <class Run>
 void run_phases(const char* operation, int order, const kernels::DensePlan& plan, Run&& run) {
   const KernelMemory memory = memory_of(plan);
   log_plan(operation, order, plan, memory);
-  const at::Tensor buffer = at::empty({memory.total()}, at::kByte);
+  const at::Tensor buffer = working_memory(memory.total());
   char* const workspace = static_cast<char*>(buffer.mutable_data_ptr());
   char* const scratch = workspace + memory.workspace_bytes;
   for (int phase = 0; phase < plan.phases; ++phase) {

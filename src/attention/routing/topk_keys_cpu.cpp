@@ -12,6 +12,7 @@
 #include "support/infinity.h"
 #include "support/log.h"
 #include "support/parallel.h"
+#include "support/working_memory.h"
 
 namespace nsimplex::routing {
 namespace {
@@ -87,7 +88,7 @@ void run(const kernels::TopkProblem<R>& problem) {
   const kernels::TopkPlan plan = kernels::plan_topk(problem);
   const dense::KernelMemory memory = dense::aligned_memory(plan.workspace_bytes, plan.scratch_bytes,
                                                            std::max(plan.tasks[0], plan.tasks[1]));
-  const Tensor buffer = at::empty({memory.total()}, at::kByte);
+  const Tensor buffer = working_memory(memory.total());
   char* const workspace = static_cast<char*>(buffer.mutable_data_ptr());
   char* const scratch = workspace + memory.workspace_bytes;
   for (int phase = 0; phase < kernels::TopkPlan::phases; ++phase) {

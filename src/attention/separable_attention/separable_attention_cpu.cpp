@@ -11,6 +11,7 @@
 #include "kernels/common/rounding.h"
 #include "kernels/cpu/separable_attention/separable_attention.h"
 #include "support/parallel.h"
+#include "support/working_memory.h"
 
 namespace nsimplex::separable {
 namespace {
@@ -69,8 +70,7 @@ void run_phases(const SeparablePlan& plan, Run&& run) {
   const int64_t workers = std::clamp<int64_t>(
       *std::max_element(plan.tasks, plan.tasks + SeparablePlan::kMaxPhases), 1, thread_count());
   const int64_t scratch_bytes = padded(plan.scratch_bytes);
-  const Tensor memory =
-      at::empty({padded(plan.workspace_bytes) + workers * scratch_bytes}, at::kByte);
+  const Tensor memory = working_memory(padded(plan.workspace_bytes) + workers * scratch_bytes);
   char* const workspace = static_cast<char*>(memory.mutable_data_ptr());
   char* const scratch = workspace + padded(plan.workspace_bytes);
   for (int phase = 0; phase < plan.phases; ++phase) {

@@ -14,6 +14,7 @@
 #include "kernels/cpu/equivariant/class_kernels.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 #include "support/parallel.h"
+#include "support/working_memory.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -32,7 +33,7 @@ class Scratch {
  public:
   explicit Scratch(size_t bytes)
       : bytes_(round_up(static_cast<int64_t>(bytes), 64)),
-        memory_(at::empty({thread_count() * bytes_}, at::kByte)) {}
+        memory_(working_memory(thread_count() * bytes_)) {}
   void* of(int worker) { return memory_.mutable_data_ptr<uint8_t>() + worker * bytes_; }
 
  private:

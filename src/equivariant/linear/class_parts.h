@@ -10,6 +10,7 @@
 #include "kernels/common/rounding.h"
 #include "kernels/cpu/equivariant/class_kernels.h"
 #include "support/parallel.h"
+#include "support/working_memory.h"
 
 // Conversion of the tensors of a plan to the problems of the kernels.
 
@@ -43,7 +44,7 @@ void segment_sums(const Segments& segments, const at::Tensor& from, const at::Te
   problem.from = from.const_data_ptr<From>();
   problem.to = to.mutable_data_ptr<To>();
   const kernels::SumsPlan plan = kernels::plan_segment_sums(problem);
-  const at::Tensor workspace = at::empty({static_cast<int64_t>(plan.workspace_bytes)}, at::kByte);
+  const at::Tensor workspace = working_memory(static_cast<int64_t>(plan.workspace_bytes));
   for (int phase = 0; phase < plan.phases; ++phase) {
     parallel_tasks(plan.tasks[phase], [&](int64_t task, int) {
       kernels::run_segment_sums(problem, plan, phase, task, workspace.mutable_data_ptr());
