@@ -115,6 +115,9 @@ class PagedCache(FixedCache):
             lengths: int64 [B], tokens of each sequence before this chunk. The caller adds the
                 chunk's tokens for the next call.
 
+        Options that name keys by their index (``key_lengths``, ``key_masks``, ``mask``) count all
+        n * page tokens of the table, whichever pages the windows reach.
+
         Raises:
             ValueError: a shape that does not fit, a page outside the pool, more tokens than the
                 table has room for, or keys and values that require a gradient while gradients
@@ -135,6 +138,9 @@ class PagedCache(FixedCache):
                 )
         self._write(keys, values, table, positions, real)
         pages, first = self._reached(table, lengths, tokens)
+        if min(self.window) >= 0:
+            keys_of_table, width = table.size(1) * self.page, pages.size(1) * self.page
+            options = self._of_reached(options, query, keys_of_table, first * self.page, width)
         return attention(
             query,
             [self._gather(kept, pages) for kept in self.keys],
@@ -185,6 +191,48 @@ class PagedCache(FixedCache):
         first = ((lengths - max(self.window) + 1).clamp(min=0) // self.page).unsqueeze(1)
         places = first + torch.arange(count, device=table.device)
         return table.gather(1, places.clamp(max=table.size(1) - 1)), first
+
+    def _of_reached(
+        self, options: dict[str, Any], query: Tensor, keys: int, first: Tensor, width: int
+    ) -> dict[str, Any]:
+        """Options for ``keys`` tokens of a table, as those for the ``width`` tokens from ``first``
+        [B, 1] on, which the gathered pages hold."""
+        batch, order = query.size(0), len(self.window)
+        # Causality hides the places behind the table's end, so they may repeat its last one.
+        places = (first + torch.arange(width, device=first.device)).clamp(max=keys - 1)
+        lengths, masks, mask = (options.get(name) for name in ("key_lengths", "key_masks", "mask"))
+        changed: dict[str, Any] = {}
+        whole = lengths is not None and lengths.dtype in (torch.int64, torch.int32)
+        if whole and lengths.shape[-1:] == (batch,):
+            self._require_range("key_lengths", lengths, keys)
+            shift = first.squeeze(1).to(lengths.dtype)
+            changed["key_lengths"] = (lengths - shift).clamp(0, width)
+        if masks is not None:
+            for m, each in enumerate(masks):
+                self._require_shape(f"key_masks[{m}]", each, (batch, keys), exact=True)
+            changed["key_masks"] = [each.gather(1, places) for each in masks]
+        if mask is not None and (mask.dim() > order or order == 1):
+            self._require_shape("mask", mask, (*query.shape[:3], *[keys] * order))
+            mask = mask[(None,) * (order + 3 - mask.dim())]
+            for axis in range(3, 3 + order):
+                if mask.size(axis) > 1:
+                    mask = mask.expand(batch, *mask.shape[1:])
+                    index = places.view(batch, *[1] * (axis - 1), width, *[1] * (order + 2 - axis))
+                    shape = *mask.shape[:axis], width, *mask.shape[axis + 1 :]
+                    mask = mask.gather(axis, index.expand(shape))
+            changed["mask"] = mask
+        return options | changed
+
+    def _require_shape(
+        self, name: str, given: Tensor, shape: tuple[int, ...], exact: bool = False
+    ) -> None:
+        sizes = zip(reversed(given.shape), reversed(shape))
+        fits = given.dim() == len(shape) if exact else given.dim() <= len(shape)
+        if not fits or any(have != want and (exact or have != 1) for have, want in sizes):
+            wanted = "shape" if exact else "a shape that broadcasts to"
+            raise ValueError(
+                f"[PagedCache] {name}: expected {wanted} {[*shape]}, got {[*given.shape]}"
+            )
 
     def _gather(self, kept: Tensor, pages: Tensor) -> Tensor:
         """[B, Hk, n * page, channels]"""
