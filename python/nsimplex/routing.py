@@ -270,7 +270,9 @@ def indexer_loss(
             :func:`topk_keys`; so are ``scores``, ``causal`` and ``scale``. For softmax scores
             weights are not negative.
         query: [B, Hq, Tq, D], the attention layer's; keys: N tensors [B, Hk, T, D].
-        lse: [B, H, Tq], for "softmax"; None: computed, with its gradient.
+        lse: [B, H, Tq], for "softmax"; None: computed, with its gradient, over all keys, or with
+            ``causal`` over the earlier ones. If ``indices`` were chosen under other masks, give the
+            lse over the keys that these admit.
         indices: the chosen table, [1 or B, Tq, k], or for "path" [1 or B, T, k]. A table that was
             chosen causally makes the loss causal.
         pattern: of the layer: "product" or "path".

@@ -11,9 +11,13 @@ from torch.nn import functional as F
 
 from .._arguments import checked_methods
 from .._choices import Form, IndexerSource, Scores, SetPattern
+from ..attention import attention
 from ..rotary import rotary as rotate
 from ..routing import indexer_loss, topk_keys
+from ..sparse_attention import sparse_attention
+from ..tuples import neighbours
 from .checks import factory, require, require_name, require_positive, require_rows, require_whole
+from .tables import Places, admissible, compact
 from .weights import initialize
 
 
@@ -33,6 +37,35 @@ class IndexParts(NamedTuple):
     key: Tensor
     weights: Tensor | None
     lse: Tensor | None
+
+
+def normalised(
+    parts: IndexParts, causal: bool, key_lengths: Tensor | None, adjacency: Tensor | None
+) -> IndexParts:
+    """The parts with the lse of softmax scores over the admissible keys, as
+    :func:`nsimplex.topk_keys` computes it of the same masks. :func:`nsimplex.indexer_loss` knows no
+    masks, so without it padding and other documents would count. ``adjacency`` is bool
+    [1 or B, Tq, T] or sparse CSR."""
+    query, key = parts.query, parts.key
+    value = key[..., :1].detach()
+    if adjacency is not None and adjacency.layout == torch.sparse_csr:
+        table = neighbours(adjacency, self_loops=False)
+        queries = torch.arange(table.size(1), device=table.device)
+        kept = admissible(table, queries, causal, Places(key_lengths=key_lengths))
+        _, lse = sparse_attention(
+            query, [key], [value], compact(table, kept), pattern="product", return_lse=True
+        )
+    else:
+        _, lse = attention(
+            query,
+            [key],
+            [value],
+            causal=causal,
+            key_lengths=key_lengths,
+            mask=None if adjacency is None else adjacency.unsqueeze(1),
+            return_lse=True,
+        )
+    return parts._replace(lse=lse.masked_fill(lse == -torch.inf, 0.0))  # a query without keys
 
 
 @checked_methods
@@ -185,6 +218,8 @@ class Indexer(nn.Module):
         ``keys``.
 
         See :func:`nsimplex.indexer_loss`. Without ``indices``, it is the loss of the dense warm-up.
+        Softmax scores are normalised over all keys, or with ``causal`` over the earlier ones; call
+        :func:`nsimplex.indexer_loss` with an ``lse`` for keys under other masks.
         The gradient reaches the indexer's parameters alone: not x, not the layer, not the source.
         """
         parts = self.project(x.detach(), source)

@@ -17,7 +17,7 @@ from ..separable_attention import feature_map, separable_attention
 from ..sparse_attention import sparse_attention
 from .checks import require
 from .heads import HeadProjections, own_part
-from .indexer import Indexer, IndexParts, IndexSource
+from .indexer import Indexer, IndexParts, IndexSource, normalised
 from .induced import induced, joined
 from .layer_options import LEARNED, rotary_is_relative
 from .place_checks import require_sparse_places
@@ -141,9 +141,7 @@ class SelectedTuples(HeadProjections):
         chosen = part_of(self.select, TopK, Path)
         assert chosen is not None  # there is an indexer
         k = chosen.k
-        adjacency = places.adjacency
-        if adjacency is None or adjacency.layout == torch.strided:
-            adjacency = pairs_of(places, index.key.size(2))
+        adjacency = self._scored_pairs(places, index.key.size(2))
         with torch.no_grad():
             return topk_keys(
                 index.query,
@@ -156,6 +154,13 @@ class SelectedTuples(HeadProjections):
                 key_lengths=places.key_lengths,
                 adjacency=adjacency,
             )
+
+    def _scored_pairs(self, places: Places, length: int) -> Tensor | None:
+        """The pairs among which the indexer chooses, besides causality and key_lengths."""
+        if part_of(self.select, Neighbours) is not None:  # then the adjacency is the graph
+            places = places._replace(adjacency=None)
+        sparse = places.adjacency is not None and places.adjacency.layout != torch.strided
+        return places.adjacency if sparse else pairs_of(places, length)
 
     def _graph(self, part: Neighbours, places: Places, length: int) -> Tensor:
         """The table of neighbours of the tokens of this call."""
@@ -212,7 +217,6 @@ class SelectedTuples(HeadProjections):
         self, index: IndexParts | None, queries: Tensor, length: int, places: Places
     ) -> list[Tensor]:
         """The keys of every query: one table for all axes, or one per axis."""
-        graph = part_of(self.select, Neighbours) is not None
         parts = parts_of(self.select)
         fixed = [
             self._fixed_table(part, queries, length, places)
@@ -221,7 +225,7 @@ class SelectedTuples(HeadProjections):
         ]
         chosen: list[Tensor] = []
         if index is not None:
-            table = self._choose(index, places._replace(adjacency=None) if graph else places)
+            table = self._choose(index, places)
             part = part_of(self.select, TopK, Path)
             assert part is not None
             k = part.k
@@ -240,11 +244,15 @@ class SelectedTuples(HeadProjections):
         values: Sequence[Tensor],
         chosen: Tensor | None,
         pattern: SetPattern = "product",
+        places: Places = EVERYWHERE,
     ) -> Tensor | None:
         """The indexer's loss. If ``chosen`` is None, it covers all admissible keys."""
         if index is None or not torch.is_grad_enabled() or self.loss_weight <= 0:
             return None
         options = self.attention_options
+        if self.indexer.scores == "softmax" and places._replace(positions=None).given():
+            pairs = self._scored_pairs(places, index.key.size(2))
+            index = normalised(index, options["causal"], places.key_lengths, pairs)
         reduce = options["reduce"]
         scale, _ = scales(options["scale"], q, values, "mean" if reduce in LEARNED else reduce)
         return self.loss_weight * indexer_loss(
@@ -311,7 +319,7 @@ class SelectedTuples(HeadProjections):
         for table in tables[1:]:
             widest = table if table.size(-1) > widest.size(-1) else widest
         self.auxiliary_loss = self._alignment_loss(
-            index, q, keys, values, self._of_tokens(widest, places), self.pattern
+            index, q, keys, values, self._of_tokens(widest, places), self.pattern, places
         )
         out, lse = self._attend(q, keys, values, tables)
         if self.measures_mass:
@@ -319,7 +327,10 @@ class SelectedTuples(HeadProjections):
                 dense = self._attend_to_window(
                     q, keys, values, places, return_lse=True, **_WITHOUT_SINK
                 )
-                self.retained_mass = retained_mass(lse, dense[1])
+                masses, kept = (lse, dense[1]), self._kept_keys(places, length)
+                if kept is not None:  # rows of padding are no tokens
+                    masses = [each.masked_fill(~kept[:, None], -torch.inf) for each in masses]
+                self.retained_mass = retained_mass(*masses)
         return self._join_heads(out)
 
     def _of_tokens(self, table: Tensor, places: Places) -> Tensor:
@@ -347,7 +358,7 @@ class SelectedTuples(HeadProjections):
             causal = self.attention_options["causal"]
             every = compact(table, admissible(table, queries, causal, places))
             every = self._of_tokens(every, places)
-        self.auxiliary_loss = self._alignment_loss(index, q, keys, values, every)
+        self.auxiliary_loss = self._alignment_loss(index, q, keys, values, every, places=places)
         places = places._replace(positions=None)  # only windows need them, and there are none
         return self._join_heads(self._attend_to_window(q, keys, values, places))
 
