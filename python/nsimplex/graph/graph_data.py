@@ -148,13 +148,11 @@ def concatenate_data(samples: Sequence[GraphData]) -> GraphData:
             lists.append(_empty(each, order, symmetry) if place is None else each.edges[place])
             if place is not None and each.edge_features and len(each.edges[place]):
                 own.append(each.edge_features[place])
-            rows.append(
-                torch.empty(0, dtype=torch.int64)
-                if place is None or not each.origin
-                else each.origin[place]
-            )
+            known = place is not None and each.origin
+            rows.append(each.origin[place] if known else torch.full((len(lists[-1]),), -1))
         edges.append(concatenate_graphs(lists))
-        origin.append(torch.cat(rows))
+        if any(each.origin for each in samples):
+            origin.append(torch.cat(rows))
         if has_features and has_features[0]:
             widths = [tensor for each in samples for tensor in each.edge_features]
             features.append(_rows_of(at, "edge features", own or [widths[0][:0]]))
@@ -165,7 +163,7 @@ def concatenate_data(samples: Sequence[GraphData]) -> GraphData:
         torch.cat([ends.new_zeros(1), ends]),
         _joined(at, "node features", [each.node_features for each in samples]),
         features,
-        _targets(at, samples),
+        _targets(at, samples, [order for order, _ in kinds]),
         origin,
         first.level,
         tuple(name for each in samples for name in each.names) if named else (),
@@ -173,10 +171,20 @@ def concatenate_data(samples: Sequence[GraphData]) -> GraphData:
     )
 
 
-def _targets(at: str, samples: Sequence[GraphData]) -> Tensor | None:
-    if samples[0].level == "edge" and any(len(each.edges) != 1 for each in samples):
-        raise ValueError(f"{at}expected edges of one size with targets of edges")
-    return _joined(at, "targets", [each.targets for each in samples])
+def _targets(at: str, samples: Sequence[GraphData], sizes: Sequence[int]) -> Tensor | None:
+    """Targets of edges are in the order of the lists, so that those of one size come together."""
+    parts = [each.targets for each in samples]
+    together = _joined(at, "targets", parts)
+    if together is None or samples[0].level != "edge":
+        return together
+    of_size: dict[int, list[Tensor]] = {size: [] for size in sizes}
+    for each, targets in zip(samples, parts):
+        assert targets is not None
+        rows = targets.split([len(edges) for edges in each.edges]) if each.edges else ()
+        for size, own in zip(each.sizes, rows):
+            of_size[size].append(own)
+    ordered = [own for size in sizes for own in of_size[size]]
+    return torch.cat(ordered) if ordered else together
 
 
 def _empty(data: GraphData, order: int, symmetry: Symmetry) -> TupleBatch:

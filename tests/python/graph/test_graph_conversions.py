@@ -180,6 +180,36 @@ def test_records_move_pickle_and_load():
     same(pairs[0], data, features=False)
 
 
+def test_targets_of_edges_stay_with_their_edges():
+    """Hypergraphs that have hyperedges of other sizes: the lists of a batch go by size."""
+    given = [[[0, 1, 2], [1, 2, 3]], [[0, 1], [1, 2], [0, 2]], [], [[1], [0, 1, 2], [0, 3]]]
+    samples = [
+        graph.from_hyperedges(
+            edges, 4, targets=torch.tensor([100 * own + sum(e) for e in edges]).long(), level="edge"
+        )
+        for own, edges in enumerate(given)
+    ]
+    together = graph.collate_graphs(samples)
+    assert together.sizes == (1, 2, 3)
+    local = [each.tuples - each.tuples // 4 * 4 for each in together.edges]
+    origin = [each.tuples[:, 0] // 4 for each in together.edges]
+    expected = torch.cat([100 * own + rows.sum(1) for own, rows in zip(origin, local)])
+    assert torch.equal(together.targets, expected)
+    for own, alone in enumerate(together):
+        assert alone.targets.tolist() == samples[own].targets.tolist()
+
+
+def test_records_without_origin_join_and_come_apart():
+    read = graph.from_edge_index(INDEX, 3)
+    pairs = graph.tuple_batch(torch.tensor([[0, 1], [2, 1]]), 3)
+    alone = graph.GraphData([pairs], read.node_offsets)
+    assert graph.collate_graphs([alone, alone]).origin == []
+    for samples in ([alone, alone], [alone, read], [read, alone]):
+        for own, sample in zip(graph.collate_graphs(samples), samples, strict=True):
+            same(own, sample)
+    assert graph.collate_graphs([alone, read]).origin[0].tolist()[:3] == [-1, -1, 1]
+
+
 def test_records_that_differ_do_not_join():
     one = graph.from_pyg(path(3))
     for other, message in (
