@@ -50,7 +50,12 @@ class CausalEncoding:
                 f"nn.MultiheadAttention, got none in {type(model).__name__}"
             )
         turns = {}
-        for name, _, (_, count, planes) in found:
+        for name, module, (kind, count, planes) in found:
+            if _turns(module, kind):
+                raise ValueError(
+                    f"[encode] model: expected one without an encoding, got one that turns {name}; "
+                    "remove() of that encoding gives the model back"
+                )
             turns[count, planes] = _Turn(tokens, count, _table(name, angles, count, planes))
         if gene_ids is not None:
             handle = _module(model, gene_ids).register_forward_pre_hook(
@@ -154,7 +159,9 @@ class _Turn:
         """Queries or keys [B, T, heads * D], turned."""
         if x.dim() != 3:
             raise ValueError(f"[encode] model: expected activations [B, T, D], got {describe(x)}")
-        angles = self._tokens.angles(self._table.to(x), *x.shape[:2])
+        # rotary computes in float32 at least, and so takes angles that low precision would round
+        table = self._table.to(x.device, torch.promote_types(x.dtype, torch.float32))
+        angles = self._tokens.angles(table, *x.shape[:2])
         return rotary(x.unflatten(-1, (self._heads, -1)), angles=angles, layout="bthd").flatten(2)
 
     def output(self, _: nn.Module, __: Any, out: Tensor) -> Tensor:
@@ -231,6 +238,16 @@ def _plan(name: str, module: nn.Module, heads: int | None) -> tuple[str, int, in
             f"[encode] model: expected heads of an even width in {name}, got {width} / {count}"
         )
     return kind, count, width // count // 2
+
+
+def _turns(module: nn.Module, kind: str) -> bool:
+    """Whether an encoding is attached to a layer of attention, or to the layer that it copies."""
+    if kind == "torch":
+        return getattr(module.__dict__.get("forward"), "func", None) is _attend
+    hooks = [
+        hook for name in kind.split("/") for hook in getattr(module, name)._forward_hooks.values()
+    ]
+    return any(isinstance(getattr(hook, "__self__", None), _Turn) for hook in hooks)
 
 
 def _table(name: str, angles: Tensor, heads: int, planes: int) -> Tensor:

@@ -267,7 +267,8 @@ class CausalPipeline(CausalGraph):
         of one head. The planes of a head that are left do not turn.
 
         Raises:
-            ValueError, TypeError: the message names the argument.
+            ValueError, TypeError: the message names the argument; a model that an encoding turns
+                already.
         """
         if not isinstance(model, nn.Module):
             if model is not None and heads is not None:

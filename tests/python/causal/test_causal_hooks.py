@@ -220,6 +220,44 @@ def test_names_what_cannot_be(pipelines, call, says):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("kind", ["torch", "pair", "packed"])
+def test_a_model_turns_by_one_encoding_at_a_time(pipelines, kind):
+    """Two would add their angles, or the second would take the place of the first."""
+    ids, values = cells()
+    if kind == "torch":
+        model, inputs = tiny(ScGpt, count=21).eval(), (ids, values)
+        options = dict(gene_ids="encoder", vocabulary=VOCABULARY)
+    elif kind == "pair":
+        model, inputs, options = tiny(ScBert).eval(), (torch.randint(0, 6, (2, 7)),), {}
+    else:
+        model, inputs, options = tiny(Packed), (torch.randn(2, 6, 16),), {}
+    plain, handle = result(model, inputs), pipelines[8].encode(model, **options)
+    turned = result(model, inputs)
+    for again in (model, copy.deepcopy(model)):
+        with pytest.raises(ValueError, match=r"\[encode\] model: expected one without an encoding"):
+            pipelines[3].encode(again, **options)
+        assert torch.equal(result(again, inputs), turned)
+    handle.remove()
+    assert torch.equal(result(model, inputs), plain)
+    with pipelines[8].encode(model, **options):
+        assert torch.equal(result(model, inputs), turned)
+
+
+@pytest.mark.parametrize("kind", [ScBert, Packed])
+def test_low_precision_turns_by_exact_angles(pipelines, kind):
+    """The angles are those of the pipeline, and not their values in bfloat16."""
+    far = copy.copy(pipelines[8])
+    far.scale = 100.0
+    layer = SelfAttention(16, 2) if kind is ScBert else tiny(Packed)
+    layer = layer.to(torch.bfloat16)
+    x = torch.randn(2, 6, 16, dtype=torch.bfloat16)
+    projection = layer.to_q if kind is ScBert else layer.Wqkv
+    plain = projection(x)[..., :16].unflatten(-1, (2, 8)).transpose(1, 2)
+    expected = rotary(plain.double(), angles=far.encode(2)).transpose(1, 2).flatten(2)
+    with far.encode(layer):
+        torch.testing.assert_close(projection(x)[..., :16].double(), expected, atol=1e-2, rtol=1e-2)
+
+
 def test_layers_that_do_not_say_how_many_heads_they_have(pipelines):
     layer = SelfAttention(16, 4)
     del layer.heads
