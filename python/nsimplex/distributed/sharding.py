@@ -268,7 +268,8 @@ class _Call:
             )
         ]
         dim = entry.axes.find("k")
-        if dim >= 0 and self.heads is not None:
+        # The one head of an argument is that of all query heads: local() gave it as it is.
+        if dim >= 0 and self.heads is not None and entry.tensor.size(dim) != 1:
             shape = [*result.shape]
             shape[dim] = self.heads.total
             kept = torch.tensor(self.heads.kept, device=result.device)

@@ -128,7 +128,9 @@ def composed():
 def uneven():
     """Heads that the ranks do not divide: (name, heads, key heads)."""
     yield "one key head", 4, 1
+    yield "one key head, five heads", 5, 1
     yield "three key heads", 6, 3
+    yield "two key heads, ten heads", 10, 2
     yield "five heads", 5, 5
     yield "a group of four over two ranks and more", 12, 3
     yield "fewer heads than ranks", 1, 1
