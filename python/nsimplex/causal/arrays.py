@@ -29,6 +29,7 @@ __all__ = [
     "memory",
     "places_of_words",
     "read_columns",
+    "require_finite",
 ]
 
 
@@ -81,7 +82,8 @@ def read_columns(
     if isinstance(table, Tensor):
         if table.is_complex():
             raise TypeError(f"{place}: expected real numbers, got {describe(table)}")
-        return Table(table.to(torch.float64), [])
+        # Operators that read a table in place would miss the sign of a lazily negated one.
+        return Table(table.to(torch.float64).resolve_neg(), [])
     package = _package(table)
     if package == "polars" and hasattr(table, "collect"):
         raise TypeError(f"{place}: expected numbers, got a LazyFrame; call collect() first")
@@ -93,16 +95,49 @@ def read_columns(
     return Table(_of_array(place, table), column_names(table))
 
 
+def require_finite(function: str, argument: str, values: Tensor) -> None:
+    """Refuses NaN and infinity in a matrix, dense or sparse: compared with 0 they look like edges.
+
+    Raises:
+        ValueError: the message names the argument and the place.
+    """
+    if values.is_meta or values.dim() != 2:
+        return  # the operator says what it expects instead
+    dense = values.layout == torch.strided
+    sparse = values if dense else values.to_sparse_coo().coalesce()
+    entries = values.flatten() if dense else sparse.values()
+    if bool(entries.isfinite().all()):
+        return
+    wrong = int((~entries.isfinite()).nonzero()[0])
+    row, column = divmod(wrong, values.size(1)) if dense else sparse.indices()[:, wrong].tolist()
+    raise ValueError(
+        f"[{function}] {argument}: expected finite numbers, got {entries[wrong].item()} in row "
+        f"{row}, column {column}"
+    )
+
+
 def graph_matrix(
-    function: str, argument: str, graph: Numbers, names: Sequence[str] = (), of: str = ""
+    function: str,
+    argument: str,
+    graph: Numbers,
+    names: Sequence[str] = (),
+    of: str = "",
+    *,
+    scores: bool = False,
 ) -> Table:
     """An adjacency matrix and the names of its columns. Rows of a data frame are matched with its
     columns by their names, and both with the ``names`` of the columns ``of`` something.
 
+    Args:
+        scores: whether they are scores of edges, which may be infinite.
+
     Raises:
-        TypeError, ValueError: as :func:`read_columns`, or because names differ.
+        TypeError, ValueError: as :func:`read_columns`, or because names differ or a weight is not
+            finite.
     """
     found = read_columns(function, argument, graph)
+    if not scores:
+        require_finite(function, argument, found.values)
     frame: Any = graph
     values, own = found.values, found.names
     if not own or len(set(own)) < len(own):

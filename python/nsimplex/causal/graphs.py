@@ -13,7 +13,7 @@ from .._choices import GraphModel, Mechanism, Missing, Noise, ScreenBy
 from .._hints import Numbers
 from .._library import operators
 from ..graph_files import read_table
-from .arrays import as_double, column_names, graph_matrix, read_columns
+from .arrays import as_double, column_names, graph_matrix, read_columns, require_finite
 
 
 class CausalMetrics(NamedTuple):
@@ -82,7 +82,7 @@ def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
 def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
     """AUROC and average precision of scores [M, M] of all ordered pairs; nan if the truth has no
     edges or all edges."""
-    found = graph_matrix("edge_curves", "scores", scores)
+    found = graph_matrix("edge_curves", "scores", scores, scores=True)
     known = graph_matrix("edge_curves", "truth", truth, found.names, "scores")
     return EdgeCurves(*operators.causal_edge_curves(found.values, known.values))
 
@@ -95,6 +95,7 @@ def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
     Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
     """
     values = read_columns("causal_sortability", "table", table)
+    require_finite("causal_sortability", "table", values.values)
     known = graph_matrix("causal_sortability", "graph", graph, values.names, "table")
     return Sortability(*operators.causal_sortability(values.values, known.values))
 

@@ -310,3 +310,45 @@ def test_a_score_that_is_no_number_has_no_rank():
     truth = torch.triu(torch.ones(3, 3, dtype=torch.float64), 1)
     with pytest.raises(ValueError, match="scores: expected numbers, got NaN"):
         causal.edge_curves(torch.full((3, 3), torch.nan, dtype=torch.float64), truth)
+
+
+def hole(shape, bad):
+    values = torch.rand(shape, generator=torch.Generator().manual_seed(0)).triu(1)
+    values[0, 2] = bad
+    return values
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_weights_that_are_no_numbers_are_no_edges(bad, layout):
+    """They differ from 0, and so they would count as edges."""
+    table, graph, odd = torch.rand(9, 4), torch.ones(4, 4).triu(1), hole((4, 4), bad)
+    odd = odd.to_sparse() if layout == "sparse" else odd
+    calls = {
+        "causal_metrics] graph": lambda: causal.causal_metrics(odd, graph),
+        "causal_metrics] truth": lambda: causal.causal_metrics(graph, odd),
+        "edge_curves] truth": lambda: causal.edge_curves(graph, odd),
+        "causal_sortability] graph": lambda: causal.causal_sortability(table, odd),
+        "simulate] dag": lambda: causal.simulate(odd),
+        "orient_by_noise] graph": lambda: causal.orient_by_noise(table, odd),
+        "causal_embed] adjacency": lambda: causal.causal_embed(odd, steps=1),
+    }
+    for where, call in calls.items():
+        says = f"[{where}: expected finite numbers, got {bad} in row 0, column 2"
+        with pytest.raises(ValueError) as raised:
+            call()
+        assert str(raised.value) == says
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_table_with_gaps_has_no_sortability(bad):
+    says = rf"\[causal_sortability\] table: expected finite numbers, got {bad} in row 0, column 2"
+    with pytest.raises(ValueError, match=says):
+        causal.causal_sortability(hole((9, 4), bad), torch.ones(4, 4).triu(1))
+
+
+def test_a_negated_view_has_its_sign():
+    values = torch.complex(torch.rand(9, 3), torch.rand(9, 3)).conj().imag
+    assert values.is_neg()
+    usable = causal.usable_table(values).values
+    assert torch.equal(usable, values.double().resolve_neg()) and (usable < 0).all()
