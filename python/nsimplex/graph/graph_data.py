@@ -148,8 +148,8 @@ def concatenate_data(samples: Sequence[GraphData]) -> GraphData:
             lists.append(_empty(each, order, symmetry) if place is None else each.edges[place])
             if place is not None and each.edge_features and len(each.edges[place]):
                 own.append(each.edge_features[place])
-            known = place is not None and each.origin
-            rows.append(each.origin[place] if known else torch.full((len(lists[-1]),), -1))
+            known = None if place is None or not each.origin else each.origin[place]
+            rows.append(torch.full((len(lists[-1]),), -1) if known is None else known)
         edges.append(concatenate_graphs(lists))
         if any(each.origin for each in samples):
             origin.append(torch.cat(rows))
