@@ -151,7 +151,9 @@ class Indexer(nn.Module):
         weights = None
         if self.learned:
             weights = self.weight(x).transpose(1, 2)
-            weights = F.softplus(weights) if self.scores == "softmax" else weights
+            if self.scores == "softmax":
+                # Compiled, PyTorch's backward of softplus mistakes the strides of a view.
+                weights = F.softplus(weights.contiguous())
         if self.source == "reuse":
             if source is None:
                 raise ValueError(

@@ -21,6 +21,12 @@ MORE = {
     "reducer": lambda: nn.SimplicialAttention(
         DIM, HEADS, reduce="mlp", select=SELECTIONS["topk"](), causal=True
     ),
+    "softmax indexer": lambda: nn.SimplicialAttention(
+        DIM,
+        HEADS,
+        select=nn.TopK(3, dict(scores="softmax", heads=3, index_dim=4), loss=1.0),
+        causal=True,
+    ),
     "expert choice": lambda: nn.TransformerBlock(
         nn.ExpertChoice(nn.SimplicialAttention(DIM, HEADS, rotary=True, order=1), tokens=4),
         nn.FeedForward(DIM),
