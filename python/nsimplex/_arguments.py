@@ -146,6 +146,11 @@ def _explained(
         given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
     except TypeError as surplus:  # or missing, in Python's own words, which are good
         return TypeError(f"{label}() {surplus}")
+    if function.__name__ == "__init__":
+        given.pop("self", None)  # has no attributes yet
+    unknown = _unknown_option(function, label, given)
+    if unknown is not None:
+        return unknown
     hints = _hints(function)
     if options_of is not None:
         given |= given.pop("options", {})
@@ -193,6 +198,21 @@ def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:
         if text.startswith(("cannot read", "cannot write", "[")) and "\n" not in text
         else None
     )
+
+
+def _unknown_option(function: Callable, label: str, given: dict) -> Exception | None:
+    """An option that none of those under ``**options`` is, as Python words it for arguments."""
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            continue
+        (table,) = typing.get_args(typing.get_type_hints(function)[parameter.name]) or (None,)
+        if not typing.is_typeddict(table):
+            continue
+        known = typing.get_type_hints(table)
+        for name in given.get(parameter.name, {}):
+            if name not in known:
+                return TypeError(f"{label}() got an unexpected keyword argument '{name}'")
+    return None
 
 
 def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | None:

@@ -20,6 +20,8 @@ from .attention import attention
 
 __all__ = ["PagedCache"]
 
+_WHOLE = (torch.int64, torch.int32)  # dtypes of lengths
+
 
 @checked_methods
 class PagedCache(FixedCache):
@@ -202,8 +204,7 @@ class PagedCache(FixedCache):
         places = (first + torch.arange(width, device=first.device)).clamp(max=keys - 1)
         lengths, masks, mask = (options.get(name) for name in ("key_lengths", "key_masks", "mask"))
         changed: dict[str, Any] = {}
-        whole = lengths is not None and lengths.dtype in (torch.int64, torch.int32)
-        if whole and lengths.shape[-1:] == (batch,):
+        if lengths is not None and lengths.dtype in _WHOLE and lengths.shape[-1:] == (batch,):
             self._require_range("key_lengths", lengths, keys)
             shift = first.squeeze(1).to(lengths.dtype)
             changed["key_lengths"] = (lengths - shift).clamp(0, width)

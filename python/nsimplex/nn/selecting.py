@@ -327,7 +327,7 @@ class SelectedTuples(HeadProjections):
                 dense = self._attend_to_window(
                     q, keys, values, places, return_lse=True, **_WITHOUT_SINK
                 )
-                masses, kept = (lse, dense[1]), self._kept_keys(places, length)
+                masses, kept = [lse, dense[1]], self._kept_keys(places, length)
                 if kept is not None:  # rows of padding are no tokens
                     masses = [each.masked_fill(~kept[:, None], -torch.inf) for each in masses]
                 self.retained_mass = retained_mass(*masses)
