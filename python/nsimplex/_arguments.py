@@ -201,18 +201,23 @@ def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:
 
 
 def _unknown_option(function: Callable, label: str, given: dict) -> Exception | None:
-    """An option that none of those under ``**options`` is, as Python words it for arguments."""
+    """The error for an option that is none of those under ``**options``."""
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
             continue
-        (table,) = typing.get_args(typing.get_type_hints(function)[parameter.name]) or (None,)
+        hint = typing.get_type_hints(function).get(parameter.name)
+        table = next(iter(typing.get_args(hint)), None)  # of Unpack[table]
         if not typing.is_typeddict(table):
             continue
         known = typing.get_type_hints(table)
         for name in given.get(parameter.name, {}):
             if name not in known:
-                return TypeError(f"{label}() got an unexpected keyword argument '{name}'")
+                return _no_such_argument(label, name)
     return None
+
+
+def _no_such_argument(label: str, name: str) -> TypeError:
+    return TypeError(f"[{label}] {name}: no such argument")
 
 
 def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | None:
@@ -322,5 +327,5 @@ def _reworded(label: str, error: Exception) -> Exception | None:
         wanted, name, got = match.groups()
         return TypeError(f"[{label}] {name}: expected {wanted}, got {got}"[:_LONGEST])
     if match := _UNKNOWN.search(text):
-        return TypeError(f"[{label}] {match.group(1)}: no such argument")
+        return _no_such_argument(label, match.group(1))
     return None
