@@ -9,7 +9,9 @@ from torch import Tensor
 
 from ._arguments import describe
 
-__all__ = ["FixedCache", "new_places"]
+__all__ = ["WHOLE", "FixedCache", "new_places"]
+
+WHOLE = (torch.int64, torch.int32)  # dtypes of lengths and counts
 
 _OWN = ("causal", "window", "query_positions", "cu_seqlens", "layout")
 
@@ -93,7 +95,7 @@ class FixedCache:
             )
 
     def _require_one_each(
-        self, name: str, given: Tensor, batch: int, dtypes=(torch.int64, torch.int32)
+        self, name: str, given: Tensor, batch: int, dtypes: Sequence[torch.dtype] = WHOLE
     ) -> None:
         """One integer per sequence of the batch."""
         if given.dtype not in dtypes or [*given.shape] != [batch]:

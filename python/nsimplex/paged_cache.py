@@ -14,13 +14,11 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from ._arguments import checked_methods
-from ._fixed_cache import FixedCache, new_places
+from ._fixed_cache import WHOLE, FixedCache, new_places
 from ._options import FixedCacheOptions
 from .attention import attention
 
 __all__ = ["PagedCache"]
-
-_WHOLE = (torch.int64, torch.int32)  # dtypes of lengths
 
 
 @checked_methods
@@ -204,7 +202,7 @@ class PagedCache(FixedCache):
         places = (first + torch.arange(width, device=first.device)).clamp(max=keys - 1)
         lengths, masks, mask = (options.get(name) for name in ("key_lengths", "key_masks", "mask"))
         changed: dict[str, Any] = {}
-        if lengths is not None and lengths.dtype in _WHOLE and lengths.shape[-1:] == (batch,):
+        if lengths is not None and lengths.dtype in WHOLE and lengths.shape[-1:] == (batch,):
             self._require_range("key_lengths", lengths, keys)
             shift = first.squeeze(1).to(lengths.dtype)
             changed["key_lengths"] = (lengths - shift).clamp(0, width)

@@ -191,8 +191,8 @@ std::vector<int64_t> usual_window(int order) {
 
 int run_bench_attention(const BenchOptions& given) {
   if (!given.named_case.empty()) set_flags(*given.command, find_case(given.named_case));
-  BenchOptions options = given;
-  options.config_toml = config_text(*given.command);  // with the flags of the case
+  BenchOptions options = given;  // its shape has the flags of the case, and so has config.toml
+  options.config_toml = config_text(*given.command);
   if (options.shape.window.empty()) options.shape.window = usual_window(options.shape.order);
   complete(options.shape);
   const AttentionCase& shape = options.shape;

@@ -11,8 +11,8 @@
 namespace nsimplex {
 namespace {
 
-// Whether Linux notes the advice for large pages ("hg") at that address; nothing where it has no
-// such pages.
+// The flags that Linux lists for the memory at an address, such as "hg" for large pages; empty where
+// it lists none.
 std::string flags_at(const void* address) {
   std::ifstream file("/proc/self/smaps");
   const auto place = reinterpret_cast<uintptr_t>(address);

@@ -220,17 +220,20 @@ def test_names_what_cannot_be(pipelines, call, says):
     assert "\n" not in str(raised.value)
 
 
+def model_of(kind):
+    """(model, inputs, options of encode) for each way in which a layer projects."""
+    if kind == "torch":
+        options = dict(gene_ids="encoder", vocabulary=VOCABULARY)
+        return tiny(ScGpt, count=21).eval(), cells(), options
+    if kind == "pair":
+        return tiny(ScBert).eval(), (torch.randint(0, 6, (2, 7)),), {}
+    return tiny(Packed), (torch.randn(2, 6, 16),), {}
+
+
 @pytest.mark.parametrize("kind", ["torch", "pair", "packed"])
 def test_a_model_turns_by_one_encoding_at_a_time(pipelines, kind):
     """Two would add their angles, or the second would take the place of the first."""
-    ids, values = cells()
-    if kind == "torch":
-        model, inputs = tiny(ScGpt, count=21).eval(), (ids, values)
-        options = dict(gene_ids="encoder", vocabulary=VOCABULARY)
-    elif kind == "pair":
-        model, inputs, options = tiny(ScBert).eval(), (torch.randint(0, 6, (2, 7)),), {}
-    else:
-        model, inputs, options = tiny(Packed), (torch.randn(2, 6, 16),), {}
+    model, inputs, options = model_of(kind)
     plain, handle = result(model, inputs), pipelines[8].encode(model, **options)
     turned = result(model, inputs)
     for again in (model, copy.deepcopy(model)):
@@ -311,14 +314,7 @@ COPIES = [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
 @pytest.mark.parametrize("duplicate", COPIES, ids=["deepcopy", "pickle"])
 @pytest.mark.parametrize("kind", ["torch", "pair", "packed"])
 def test_copies_of_a_model_turn_with_their_own_weights(pipelines, kind, duplicate):
-    ids, values = cells()
-    if kind == "torch":
-        model, inputs = tiny(ScGpt, count=21).eval(), (ids, values)
-        options = dict(gene_ids="encoder", vocabulary=VOCABULARY)
-    elif kind == "pair":
-        model, inputs, options = tiny(ScBert).eval(), (torch.randint(0, 6, (2, 7)),), {}
-    else:
-        model, inputs, options = tiny(Packed), (torch.randn(2, 6, 16),), {}
+    model, inputs, options = model_of(kind)
     plain, handle = result(model, inputs), pipelines[8].encode(model, **options)
     turned, copied = result(model, inputs), duplicate(model)
     assert torch.equal(result(copied, inputs), turned)
