@@ -8,12 +8,14 @@ the value received.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._compiled_models import require_hooks
 from .._library import operators
 
 __all__ = [
@@ -171,11 +173,18 @@ class SmoothingMonitor:
     ``layers`` has one entry per run of a watched module, in the order of the runs. If an output is
     a tuple or a list, its first entry is measured. An output that is not a floating point tensor
     [.., n, d] is refused. Outputs are read but never changed, and the metrics have no gradients.
+
+    A model that torch compiled runs without its compiled code while it is watched, because that
+    code leaves out hooks. A scripted, traced or exported model is refused.
+
+    Raises:
+        ValueError: a name that the model does not have, or on leaving, if no watched module ran.
     """
 
     def __init__(
         self, model: torch.nn.Module, *, modules: Iterable[str] | None = None, exact: bool = False
     ) -> None:
+        require_hooks("[SmoothingMonitor] ", model)
         known = dict(model.named_modules())
         if modules is None:
             modules = [
@@ -194,20 +203,30 @@ class SmoothingMonitor:
                 raise ValueError(f"[SmoothingMonitor] modules: the model has no module {name!r}")
         self._modules = [known[name] for name in self._names]
         self._exact = exact
-        self._handles: list[Any] = []
+        self._watching = ExitStack()
+        self._ran = False
         self.layers: list[LayerSmoothing] = []
 
     def __enter__(self) -> SmoothingMonitor:
+        self._ran = False
+        self._watching.enter_context(torch.compiler.set_stance("force_eager"))
         for name, module in zip(self._names, self._modules, strict=True):
-            self._handles.append(module.register_forward_hook(self._hook(name)))
+            handle = module.register_forward_hook(self._hook(name))
+            self._watching.callback(handle.remove)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        while self._handles:
-            self._handles.pop().remove()
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._watching.close()
+        if kind is None and not self._ran:
+            raise ValueError(
+                f"[SmoothingMonitor] model: expected a run of {', '.join(self._names[:4])} while "
+                "it is watched, got none; a copy, or a program traced from the model, does not "
+                "count"
+            )
 
     def _hook(self, name: str):
         def hook(_module: torch.nn.Module, _inputs: Any, output: Any) -> None:
+            self._ran = True
             self.layers.append(self._measure(name, output))
 
         return hook

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import describe
+from .._compiled_models import forget_compiled_code, require_hooks
 from ..rotary import rotary
 
 #: Names of the projections to queries and keys, and of one projection to queries, keys and values.
@@ -25,7 +26,8 @@ class CausalEncoding:
 
     The model keeps its parameters and their names. ``attentions`` has the names of the layers whose
     queries and keys turn. Copies and pickles of the model turn, too, with their own weights;
-    ``remove`` does not change them.
+    ``remove`` does not change them. Code that torch compiled before is compiled again at its next
+    run, with the rotations, and once more after ``remove``.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class CausalEncoding:
         rows: Tensor | None,
         heads: int | None,
     ):
+        require_hooks("[encode] ", model)
         tokens = _Tokens(leading, rows)
         self._undo: list[Callable[[], None]] = []
         self.attentions: list[str] = []
@@ -70,11 +73,13 @@ class CausalEncoding:
                 self._set(module, "use_nested_tensor", False)
             if isinstance(module, nn.TransformerEncoderLayer):
                 self._set(module, "activation_relu_or_gelu", 0)
+        forget_compiled_code()
 
     def remove(self) -> None:
         """Gives the model back as it was."""
         while self._undo:
             self._undo.pop()()
+        forget_compiled_code()
 
     def __enter__(self) -> CausalEncoding:
         return self

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nsimplex import analysis, nn
-from nsimplex.viz import save_page, view
+from nsimplex.viz import save_page, view, views
 
 X = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
 SHORT = analysis.Ascent(steps=2)
@@ -69,13 +69,77 @@ def test_what_is_wrong_is_named(call, says):
         call()
 
 
-def test_a_compiled_model_is_measured_as_the_model():
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([nn.SimplicialAttention(4, 2) for _ in range(2)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def smoothed(model):
+    with torch.no_grad(), analysis.SmoothingMonitor(model) as monitor:
+        model(X)
+    return [layer.ratio.mean().item() for layer in monitor.layers]
+
+
+INSTRUMENTS = {
+    "SmoothingMonitor": smoothed,
+    "report": lambda model: [
+        number
+        for layer in analysis.report(model, X, steps=1).layers
+        for number in (layer.ratio_after, layer.jacobian)
+    ],
+    "views": lambda model: [each.edge_weights.sum().item() for each in views(model, X)],
+    "jacobian_norm": lambda model: analysis.jacobian_norm(model, X, analysis.Ascent(steps=1)).value,
+    "token_influence": lambda model: analysis.token_influence(model, X),
+}
+
+
+def compile_layers(model):
+    for at, layer in enumerate(model.layers):
+        model.layers[at] = torch.compile(layer, backend="aot_eager")
+    return model
+
+
+COMPILED = {
+    "torch.compile": lambda model: torch.compile(model, backend="aot_eager"),
+    "model.compile": lambda model: [model, model.compile(backend="aot_eager")][0],
+    "layers": compile_layers,
+    "DataParallel": torch.nn.DataParallel,
+}
+
+
+@pytest.mark.parametrize("ran", [False, True], ids=["new", "ran"])
+@pytest.mark.parametrize("compiled", COMPILED.values(), ids=COMPILED)
+def test_a_compiled_model_is_measured_as_the_model(compiled, ran):
     torch.manual_seed(0)
-    layer = nn.SimplicialAttention(4, 2)
-    (own,) = analysis.report(layer, X, steps=1).layers
-    (compiled,) = analysis.report(torch.compile(layer), X, steps=1).layers
-    assert compiled.jacobian == pytest.approx(own.jacobian, rel=1e-5)
-    assert compiled.ratio_after == pytest.approx(own.ratio_after, rel=1e-5)
+    model = Stack()
+    expected = {name: call(model) for name, call in INSTRUMENTS.items()}
+    model = compiled(model)
+    if ran:
+        model(X)
+    for name, call in INSTRUMENTS.items():
+        found, own = torch.as_tensor(call(model)), torch.as_tensor(expected[name])
+        torch.testing.assert_close(found, own, msg=lambda m, name=name: f"{name}: {m}")
+        model(X)  # compiled again, as after the other instruments
+
+
+@pytest.mark.parametrize("name", ["SmoothingMonitor", "report", "views"])
+@pytest.mark.parametrize(
+    "traced, says",
+    [
+        (lambda m: torch.jit.trace(m, X, check_trace=False), "a script module"),
+        (lambda m: torch.export.export(m, (X,)).module(), "an exported program"),
+    ],
+    ids=["jit", "export"],
+)
+def test_a_program_without_modules_is_refused(name, traced, says):
+    with pytest.raises(ValueError, match=rf"\[{name}\] model: expected modules .* got {says}"):
+        INSTRUMENTS[name](traced(Stack()))
 
 
 def test_pages_are_saved_as_pages(tmp_path):

@@ -1,5 +1,6 @@
 """Diagnostics of over-smoothing: closed forms, gradients, and a model watched while it runs."""
 
+import copy
 import math
 
 import pytest
@@ -166,6 +167,25 @@ def test_monitor_of_named_modules_only():
         analysis.SmoothingMonitor(model, modules=["absent"])
     with pytest.raises(ValueError, match="no ModuleList"):
         analysis.SmoothingMonitor(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        copy.deepcopy,
+        lambda model: torch.jit.trace(model, torch.ones(3, 4), check_trace=False),
+        lambda model: torch.nn.Identity(),
+    ],
+    ids=["copy", "trace", "other model"],
+)
+def test_a_monitor_that_saw_nothing_says_so(other):
+    model, x = Model(), torch.ones(3, 4)
+    run = other(model)
+    nothing = pytest.raises(ValueError, match=r"expected a run of layers.0, .* got none")
+    with nothing, analysis.SmoothingMonitor(model):
+        run(x)
+    with pytest.raises(KeyError), analysis.SmoothingMonitor(model):  # an error of the run's own
+        raise KeyError
 
 
 def test_monitor_refuses_outputs_without_tokens():

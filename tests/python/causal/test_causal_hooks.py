@@ -339,3 +339,34 @@ def result(model, inputs):
     with torch.no_grad():
         found = model(*inputs)
     return found[0] if isinstance(found, tuple) else found
+
+
+@pytest.mark.parametrize("ran", [False, True], ids=["new", "ran"])
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        lambda model: torch.compile(model, backend="eager"),
+        lambda model: [model, model.compile(backend="eager")][0],
+        lambda model: [model, model[0].compile(backend="eager")][0],
+    ],
+    ids=["torch.compile", "model.compile", "layer.compile"],
+)
+def test_compiled_models_turn_and_turn_back(pipelines, compiled, ran):
+    torch.manual_seed(0)
+    model, x = nn.Sequential(SelfAttention(16, 2), SelfAttention(16, 2)), torch.randn(1, 6, 16)
+    plain = model(x)
+    with pipelines[3].encode(model):
+        turned = model(x)
+    run = compiled(model)
+    if ran:
+        run(x)
+    with pipelines[3].encode(run):
+        torch.testing.assert_close(run(x), turned)
+    torch.testing.assert_close(run(x), plain)
+
+
+def test_traced_models_do_not_turn(pipelines):
+    layer = SelfAttention(16, 2)
+    traced = torch.jit.trace(layer, torch.randn(1, 6, 16), check_trace=False)
+    with pytest.raises(ValueError, match=r"\[encode\] model: expected modules .* a script module"):
+        pipelines[3].encode(traced, heads=2)
