@@ -30,16 +30,10 @@ from .builders import (
 from .collate import (
     collate_graphs,
 )
+from .conversion_checks import ConversionWarning
 from .conversions import from_dense, from_edge_index, from_scipy
 from .curvature import EdgeCurvatures, edge_curvatures
-from .frameworks import (
-    class_numbers,
-    from_dgl,
-    from_networkx,
-    from_pyg,
-    to_networkx,
-    to_pyg,
-)
+from .frameworks import from_dgl, from_pyg, to_pyg
 from .graph_data import GraphData
 from .graph_scores import (
     Split,
@@ -73,9 +67,11 @@ from .liftings import (
     with_random_walk_encodings,
 )
 from .molecule_files import read_molecules
+from .networkx_graphs import class_numbers, from_networkx, to_networkx
 
 __all__ = [
     "Adjacency",
+    "ConversionWarning",
     "DerivedTuples",
     "EdgeCurvatures",
     "GraphData",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numbers
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args, overload
 
 import torch
@@ -11,6 +13,102 @@ from torch import Tensor
 from .._arguments import describe
 from .._choices import Level
 from .graph_data import GraphData, concatenate_data
+
+#: Names that libraries give to the weights of edges. Without its weights it is another graph.
+WEIGHTS = ("weight", "weights", "edge_weight", "edge_weights")
+
+
+class ConversionWarning(UserWarning):
+    """A source has attributes that the result does not have. The message names them, and the
+    arguments that take them."""
+
+
+def account_for(
+    at: str,
+    source: str,
+    rest: Mapping[str, Iterable[str]],
+    ignore: Collection[str],
+    changing: Mapping[str, Iterable[str]] = {},
+    stacklevel: int = 4,
+) -> None:
+    """Names the attributes of a source that the result does not have, in one warning.
+
+    Args:
+        source: the argument that holds the source.
+        rest: names of these attributes, by the argument that takes them; "": nothing takes them.
+        ignore: names that the caller leaves out knowingly.
+        changing: as ``rest``, attributes without which the result would be another graph.
+        stacklevel: of :func:`warnings.warn` for a function that ``checked`` wraps.
+
+    Raises:
+        ValueError: names in ``changing``.
+    """
+    for argument, names in changing.items():
+        for name in names:
+            if name not in ignore:
+                takes = f"{argument} takes it" if argument else "no argument takes it"
+                raise ValueError(
+                    f"{at}{source}: expected {name!r:.60} to be taken or ignored, because without "
+                    f"it this is another graph, got neither; {takes}, ignore=[{name!r:.60}] leaves "
+                    "it out"
+                )
+    said = []
+    for argument, names in rest.items():
+        own = [repr(name)[:60] for name in dict.fromkeys(names) if name not in ignore]
+        if own:
+            more = f" and {len(own) - _MOST_NAMES} more" if len(own) > _MOST_NAMES else ""
+            takes = f" ({argument} takes them)" if argument else ""
+            said.append(", ".join(own[:_MOST_NAMES]) + more + takes)
+    if said:
+        warnings.warn(
+            f"{at}{source}: left out {'; '.join(said)}; ignore=[..] leaves them out without a "
+            "warning",
+            ConversionWarning,
+            stacklevel=stacklevel,
+        )
+
+
+_MOST_NAMES = 8  # in one message
+
+
+def account_for_repeats(
+    at: str, source: str, repeats: int, duplicates: str, stacklevel: int = 4
+) -> None:
+    """Names the edges that are listed more than once and become one, in one warning."""
+    if repeats and duplicates == "same":
+        warnings.warn(
+            f"{at}{source}: {repeats} edges are listed again and count once; duplicates='first' "
+            "says so without a warning, 'sum' and 'mean' use the features of all",
+            ConversionWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def repeats_in(index: Tensor, nodes: int) -> int:
+    """How many columns of an edge index [2, E] are listed before."""
+    return index.size(1) - len(merged_rows(index.t(), nodes).rows)
+
+
+def has_weights(values: Any) -> bool:
+    """Whether weights of edges are other than 1, the weight of an edge that has none."""
+    if isinstance(values, Tensor):
+        return bool((values != 1).any())
+    return any(
+        value is not None and not (isinstance(value, numbers.Real) and value == 1)
+        for value in values
+    )
+
+
+def require_ones(at: str, name: str, value: Tensor, places: Sequence[Tensor], hint: str) -> None:
+    """Refuses entries of a matrix other than 1, which would be lost where an entry only says that
+    there is an edge."""
+    wrong = (value != 1).nonzero()
+    if len(wrong):
+        row = int(wrong[0])
+        place = ", ".join(str(int(each[row])) for each in places)
+        raise ValueError(
+            f"{at}{name}: expected entries 0 and 1, got {value[row].item()} at [{place}]; {hint}"
+        )
 
 
 class MergedRows(NamedTuple):

@@ -23,6 +23,7 @@ from .conversion_checks import (
     require_choice,
     require_index,
     require_nodes,
+    require_ones,
 )
 from .graph_data import GraphData
 
@@ -136,7 +137,7 @@ def from_edge_index(
 def from_scipy(
     matrix: Any,
     *,
-    weights: bool = False,
+    weights: bool | None = None,
     node_features: Tensor | None = None,
     targets: Tensor | None = None,
     level: Level = "",
@@ -147,12 +148,14 @@ def from_scipy(
     Args:
         matrix: [n, n], a sparse matrix of SciPy, a sparse tensor, an array or a list of these. An
             entry that is not 0 is an edge from its row to its column.
-        weights: whether the entries become features of the edges.
+        weights: whether the entries become features of the edges; None: no, and entries other than
+            1 are an error.
         node_features, targets, level: as in :func:`from_edge_index`, for the graphs in turn.
         directions: as in :func:`from_edge_index`.
 
     Raises:
-        ValueError: as :func:`from_edge_index`; a matrix that is not square.
+        ValueError: as :func:`from_edge_index`; a matrix that is not square; weights that would be
+            lost.
     """
     at = "[from_scipy] "
     matrices = matrix if isinstance(matrix, (list, tuple)) else [matrix]
@@ -164,6 +167,9 @@ def from_scipy(
         (row, column, value), shape = matrix_entries(at, name, each)
         if shape[0] != shape[1]:
             raise ValueError(f"{at}{name}: expected shape [n, n], got {list(shape)}")
+        if weights is None:
+            hint = "weights=True takes them as features of edges, False leaves them out"
+            require_ones(at, name, value, (row, column), hint)
         indices.append(torch.stack([row, column]) + start)
         values.append(value)
         sizes.append(shape[0])
@@ -197,7 +203,7 @@ def from_dense(
     """Graphs from padded tensors.
 
     Args:
-        adjacency: [B, n, n] or [n, n]; entries that are not 0 are edges from i to j.
+        adjacency: [B, n, n] or [n, n] of 0 and 1, which is an edge from i to j.
         mask: bool [B, n] or [n], the nodes that exist; None: all.
         node_features: [B, n, d].
         edge_features: [B, n, n, d].
@@ -206,7 +212,8 @@ def from_dense(
         directions: as in :func:`from_edge_index`.
 
     Raises:
-        ValueError: as :func:`from_edge_index`; an edge of a node outside of the mask.
+        ValueError: as :func:`from_edge_index`; an edge of a node outside of the mask; entries other
+            than 0 and 1, whose weights would be lost.
     """
     at = "[from_dense] "
     require_choice(at, "level", level, get_args(Level))
@@ -234,6 +241,9 @@ def from_dense(
                 f"{at}{name}: expected [{', '.join(map(str, lead))}, ..], got {list(tensor.shape)}"
             )
     graph, row, column = (adjacency != 0).nonzero().unbind(1)
+    hint = "pass adjacency != 0, and weights as edge_features"
+    places = (graph, row, column)
+    require_ones(at, "adjacency", adjacency[graph, row, column], places, hint)
     outside = (~(mask[graph, row] & mask[graph, column])).nonzero()
     if len(outside):
         where = [int(each[outside[0, 0]]) for each in (graph, row, column)]

@@ -1,23 +1,32 @@
-"""Graphs from and to PyTorch Geometric, NetworkX and DGL, none of which this import needs."""
+"""Graphs from and to PyTorch Geometric and DGL, which this import does not need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any, get_args
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
-from .._choices import Directions, Duplicates, Level, ListedDirections
+from .._choices import Directions, Duplicates, Level
 from .batches import TupleBatch
-from .conversion_checks import joined, renamed, require_choice
+from .conversion_checks import (
+    WEIGHTS,
+    ConversionWarning,
+    account_for,
+    account_for_repeats,
+    has_weights,
+    joined,
+    renamed,
+    repeats_in,
+)
 from .conversions import from_edge_index
 from .graph_data import GraphData
 from .hyperedges import from_hyperedge_index
 
-__all__ = ["class_numbers", "from_dgl", "from_networkx", "from_pyg", "to_networkx", "to_pyg"]
+__all__ = ["from_dgl", "from_pyg", "to_pyg"]
 
 
 @checked
@@ -30,62 +39,51 @@ def from_pyg(
     level: Level = "",
     directions: Directions = "given",
     duplicates: Duplicates = "same",
+    ignore: Sequence[str] = (),
 ) -> GraphData:
     """Graphs of PyTorch Geometric: a ``Data``, ``Batch``, ``HyperGraphData`` or a list of these.
 
     PyTorch Geometric lists both directions of an undirected edge, and so does the result. A batch
-    is converted as a whole, without a loop over its graphs.
+    is converted as a whole, without a loop over its graphs. Attributes that are not taken, such as
+    ``pos`` and masks, are named in one :class:`ConversionWarning`.
 
     Args:
         data: the graphs, on the CPU.
         node_features, edge_features: names of the attributes to take. Several are joined column by
-            column; those that are absent are left out.
-        target: name of the attribute with targets; left out if absent.
+            column. Only the default names may be absent, and others in graphs without such rows.
+        target: name of the attribute with targets; "y" may be absent.
         level, directions, duplicates: as in :func:`from_edge_index`.
+        ignore: names of attributes that are left out without a word.
 
     Raises:
-        ValueError: as :func:`from_edge_index`.
+        ValueError: as :func:`from_edge_index`; an attribute that is absent; ``edge_weight`` other
+            than 1 that is neither taken nor ignored, because without it this is another graph.
         TypeError: another object; heterogeneous graphs, which are not supported.
     """
     at = "[from_pyg] "
-    if isinstance(data, (list, tuple)):
-        if not data:
-            raise ValueError(f"{at}data: expected at least one graph, got none")
-        own: dict[str, Any] = dict(
-            node_features=node_features,
-            edge_features=edge_features,
-            target=target,
-            level=level,
-            directions=directions,
-            duplicates=duplicates,
+    if not isinstance(target, str):
+        raise TypeError(f"{at}target: expected a string, got {describe(target)}")
+    several = list(data) if isinstance(data, (list, tuple)) else [data]
+    if not several:
+        raise ValueError(f"{at}data: expected at least one graph, got none")
+    rest: dict[str, list[str]] = {}
+    changing: dict[str, list[str]] = {}
+    repeats, made = 0, []
+    taken = _TAKEN | {*node_features, *edge_features, target}
+    for each in several:
+        _require_pyg(at, each)
+        made.append(
+            _from_pyg(at, each, node_features, edge_features, target, level, directions, duplicates)
         )
-        return joined([from_pyg(each, **own) for each in data], f"{at}data")
-    if hasattr(data, "edge_types"):
-        raise TypeError(f"{at}data: heterogeneous graphs are not supported, got {describe(data)}")
-    if not hasattr(data, "edge_index"):
-        raise TypeError(f"{at}data: expected graphs of PyTorch Geometric, got {describe(data)}")
-    index = data.edge_index
-    if index is None:
-        if getattr(data, "adj_t", None) is not None:
-            raise ValueError(f"{at}data: expected edge_index, got adj_t alone")
-        index = torch.empty(2, 0, dtype=torch.int64)
-    batch = getattr(data, "batch", None)
-    hyper = "HyperGraph" in type(data).__name__
-    options: dict[str, Any] = {} if hyper else {"directions": directions}
-    return renamed(
-        at,
-        from_hyperedge_index if hyper else from_edge_index,
-        index,
-        data.num_nodes if data.num_nodes is not None else 0,
-        _columns(at, data, edge_features),
-        batch,
-        node_features=_columns(at, data, node_features),
-        targets=getattr(data, target, None),
-        level=level,
-        duplicates=duplicates,
-        num_graphs=data.num_graphs if batch is not None and hasattr(data, "num_graphs") else None,
-        **options,
-    )
+        repeats += _repeats(each, made[-1])
+        for name, value in _pyg_attributes(each).items():
+            if name not in taken:
+                weights = name in WEIGHTS and has_weights(value)
+                into = changing if weights else rest
+                into.setdefault(_taker(each, value), []).append(name)
+    account_for(at, "data", rest, ignore, changing)
+    account_for_repeats(at, "data", repeats, duplicates)
+    return made[0] if several[0] is data else joined(made, f"{at}data")
 
 
 @checked
@@ -93,7 +91,8 @@ def to_pyg(data: GraphData) -> Any:
     """The record as a ``Data`` of PyTorch Geometric, or a ``Batch`` for more than one graph.
 
     Undirected pairs become two columns of ``edge_index``. Hyperedges become a ``HyperGraphData``,
-    whose ``edge_index`` lists pairs (node, hyperedge). Targets are ``y``.
+    whose ``edge_index`` lists pairs (node, hyperedge). Targets are ``y``. Names of nodes and of
+    classes have no place there, and a :class:`ConversionWarning` says so.
 
     Raises:
         ImportError: PyTorch Geometric is not installed.
@@ -105,6 +104,13 @@ def to_pyg(data: GraphData) -> Any:
         raise ImportError(
             "[to_pyg] PyTorch Geometric is needed: pip install torch_geometric"
         ) from None
+    for name in ("names", "classes"):
+        if getattr(data, name):
+            warnings.warn(
+                f"[to_pyg] data: left out its {name}, for which PyTorch Geometric has no place",
+                ConversionWarning,
+                stacklevel=3,
+            )
     graphs = []
     for own in data:
         parts: dict[str, Any] = {"x": own.node_features, "num_nodes": own.num_nodes}
@@ -127,130 +133,6 @@ def to_pyg(data: GraphData) -> Any:
 
 
 @checked
-def from_networkx(
-    graphs: Any,
-    *,
-    node_features: Sequence[str] = (),
-    edge_features: Sequence[str] = (),
-    target: str = "",
-    directions: ListedDirections = "",
-    duplicates: Duplicates = "same",
-) -> GraphData:
-    """A graph of NetworkX, or several of them in a list.
-
-    Nodes are in the order of the graph, and their names become ``names``.
-
-    Args:
-        graphs: Graph, DiGraph, MultiGraph, MultiDiGraph or a list of these.
-        node_features, edge_features: attributes that are numbers, or lists of numbers of one
-            length, which become columns.
-        target: an attribute of the graphs, of all nodes or of all edges. Targets that are strings
-            become classes in ascending order, and their names become ``classes``.
-        directions: as in :func:`from_edge_index`; "": "both" for undirected graphs, "given" for
-            directed ones.
-        duplicates: what becomes of parallel edges, as in :func:`from_edge_index`.
-
-    Raises:
-        ValueError: as :func:`from_edge_index`; an attribute that some nodes or edges lack.
-    """
-    at = "[from_networkx] "
-    require_choice(at, "directions", directions, get_args(ListedDirections))
-    if not isinstance(target, str):
-        raise TypeError(f"{at}target: expected a string, got {describe(target)}")
-    several = list(graphs) if isinstance(graphs, (list, tuple)) else [graphs]
-    if not several:
-        raise ValueError(f"{at}graphs: expected at least one graph, got none")
-    for graph in several:
-        if not (hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "adj")):
-            raise TypeError(f"{at}graphs: expected graphs of NetworkX, got {describe(graph)}")
-    nodes = [list(graph.nodes(data=True)) for graph in several]
-    edges = [list(graph.edges(data=True)) for graph in several]
-    starts = [0]
-    for own in nodes:
-        starts.append(starts[-1] + len(own))
-    pairs = []
-    for start, named, own in zip(starts, nodes, edges):
-        number = {name: start + place for place, (name, _) in enumerate(named)}
-        pairs += [(number[first], number[second]) for first, second, _ in own]
-    of_nodes = [own for named in nodes for _, own in named]
-    of_edges = [own for listed in edges for *_, own in listed]
-    targets, level, classes = None, "", ()
-    if target:
-        rows, level = _networkx_targets(at, target, several, of_nodes, of_edges)
-        targets, classes = _as_targets(at, rows)
-    directed = several[0].is_directed()
-    made = renamed(
-        at,
-        from_edge_index,
-        torch.tensor(pairs, dtype=torch.int64).view(-1, 2).t(),
-        starts[-1],
-        _attributes(at, "edge_features", edge_features, of_edges),
-        torch.repeat_interleave(
-            torch.arange(len(several)), torch.tensor([len(own) for own in nodes])
-        ),
-        node_features=_attributes(at, "node_features", node_features, of_nodes),
-        targets=targets,
-        level=level,
-        directions=directions or ("given" if directed else "both"),
-        duplicates=duplicates,
-        num_graphs=len(several),
-    )
-    names = tuple(name for named in nodes for name, _ in named)
-    return replace(made, names=names, classes=classes)
-
-
-@checked
-def to_networkx(data: GraphData) -> Any:
-    """The record as a graph of NetworkX, or a list of graphs if there are several.
-
-    The graph is directed unless every edge exists in both directions with the same features. Nodes
-    have ``features`` and ``target``, edges have ``features`` and ``target``, and the graph has
-    ``target``, as far as the record has them. Classes get their names.
-
-    Raises:
-        ImportError: NetworkX is not installed.
-        ValueError: hyperedges; :func:`to_hif` keeps them.
-    """
-    try:
-        import networkx
-    except ImportError:
-        raise ImportError(
-            "[to_networkx] NetworkX is needed: pip install networkx (the extra graph)"
-        ) from None
-    if data.sizes not in ((), (2,)):
-        raise ValueError(
-            f"[to_networkx] data: expected edges of size 2, got sizes {list(data.sizes)}"
-        )
-    graphs = []
-    for own in data:
-        edges = own.edges[0].tuples.tolist() if own.edges else []
-        features = own.edge_features[0].tolist() if own.edge_features else None
-        targets = _named_targets(own)
-        of_edges = [
-            ({} if features is None else {"features": features[row]})
-            | ({"target": targets[row]} if targets and own.level == "edge" else {})
-            for row in range(len(edges))
-        ]
-        known = {tuple(edge): each for edge, each in zip(edges, of_edges)}
-        symmetric = all(known.get((b, a)) == each for (a, b), each in known.items())
-        undirected = not own.edges or own.edges[0].symmetry == "undirected" or symmetric
-        graph = networkx.Graph() if undirected else networkx.DiGraph()
-        names = own.names or tuple(range(own.num_nodes))
-        rows = None if own.node_features is None else own.node_features.tolist()
-        for place, name in enumerate(names):
-            attributes: dict[str, Any] = {} if rows is None else {"features": rows[place]}
-            if targets and own.level == "node":
-                attributes["target"] = targets[place]
-            graph.add_node(name, **attributes)
-        for (first, second), attributes in known.items():
-            graph.add_edge(names[first], names[second], **attributes)
-        if targets and own.level == "graph":
-            graph.graph["target"] = targets[0]
-        graphs.append(graph)
-    return graphs[0] if len(graphs) == 1 else graphs
-
-
-@checked
 def from_dgl(
     graph: Any,
     *,
@@ -260,18 +142,22 @@ def from_dgl(
     targets: Tensor | None = None,
     directions: Directions = "given",
     duplicates: Duplicates = "same",
+    ignore: Sequence[str] = (),
 ) -> GraphData:
     """A graph of DGL or a batch of them.
 
     Args:
         graph: homogeneous, on the CPU.
-        node_features, edge_features, target: names in ``ndata``, ``edata`` and ``ndata``; left out
-            if absent.
+        node_features, edge_features, target: names in ``ndata``, ``edata`` and ``ndata``; "": none.
+            Only the default names may be absent. Others are named in one
+            :class:`ConversionWarning`.
         targets: targets of the graphs or edges, in place of those in ``ndata``.
         directions, duplicates: as in :func:`from_edge_index`.
+        ignore: names in ``ndata`` and ``edata`` that are left out without a word.
 
     Raises:
-        ValueError: as :func:`from_edge_index`.
+        ValueError: as :func:`from_edge_index`; a name that is absent; weights of edges other than 1
+            that are neither taken nor ignored.
         TypeError: another object; heterogeneous graphs, which are not supported.
     """
     at = "[from_dgl] "
@@ -283,12 +169,28 @@ def from_dgl(
             raise TypeError(f"{at}{name}: expected a name, got {describe(value)}")
     if not getattr(graph, "is_homogeneous", True):
         raise TypeError(f"{at}graph: heterogeneous graphs are not supported, got {describe(graph)}")
-    counts = graph.batch_num_nodes()
-    return renamed(
+    places = {
+        "node_features": (graph.ndata, (node_features, target), ("feat", "label")),
+        "edge_features": (graph.edata, (edge_features,), ("feat",)),
+    }
+    rest: dict[str, list[str]] = {}
+    changing: dict[str, list[str]] = {}
+    for argument, (table, taken, usual) in places.items():
+        for name, wanted in names.items():
+            if wanted in taken and wanted not in ("", *usual, *list(table.keys())):
+                raise ValueError(f"{at}{name}: expected a name in graph, got {wanted!r:.60}")
+        for name in list(table.keys()):
+            if name not in taken and not name.startswith("_"):
+                weights = (argument, name) in _DGL_WEIGHTS and has_weights(table[name])
+                (changing if weights else rest).setdefault(argument, []).append(name)
+    account_for(at, "graph", rest, ignore, changing)
+    counts, nodes = graph.batch_num_nodes(), graph.num_nodes()
+    index = torch.stack([each.to(torch.int64) for each in graph.edges()])
+    made = renamed(
         at,
         from_edge_index,
-        torch.stack([each.to(torch.int64) for each in graph.edges()]),
-        graph.num_nodes(),
+        index,
+        nodes,
         graph.edata.get(edge_features),
         torch.repeat_interleave(torch.arange(len(counts)), counts.to(torch.int64)),
         node_features=graph.ndata.get(node_features),
@@ -297,34 +199,116 @@ def from_dgl(
         duplicates=duplicates,
         num_graphs=len(counts),
     )
+    account_for_repeats(at, "graph", repeats_in(index, nodes), duplicates)
+    return made
 
 
-@checked
-def class_numbers(labels: Iterable[Any]) -> tuple[Tensor, tuple]:
-    """Numbers of classes int64 [rows] of named labels, and the names in ascending order.
-
-    Raises:
-        TypeError: labels that cannot be ordered.
-    """
-    if isinstance(labels, (str, bytes)):
-        raise TypeError(f"[class_numbers] labels: expected a list, got {describe(labels)}")
-    rows = labels.tolist() if isinstance(labels, Tensor) else list(labels)
-    try:
-        names = tuple(sorted(set(rows)))
-    except TypeError:
-        raise TypeError("[class_numbers] labels: expected labels of one type") from None
-    number = {name: place for place, name in enumerate(names)}
-    return torch.tensor([number[row] for row in rows], dtype=torch.int64), names
+_DGL_WEIGHTS = {("edge_features", name) for name in WEIGHTS}
 
 
-def _columns(at: str, data: Any, names: Sequence[str]) -> Tensor | None:
-    parts = [getattr(data, name, None) for name in names]
-    found = [part[:, None] if part.dim() == 1 else part for part in parts if part is not None]
-    if not found:
+#: Attributes of PyTorch Geometric that say what the graphs are.
+_TAKEN = {"edge_index", "adj_t", "batch", "ptr", "num_nodes", "num_graphs"}
+
+
+def _require_pyg(at: str, data: Any) -> None:
+    if hasattr(data, "edge_types"):
+        raise TypeError(f"{at}data: heterogeneous graphs are not supported, got {describe(data)}")
+    if not hasattr(data, "edge_index"):
+        raise TypeError(f"{at}data: expected graphs of PyTorch Geometric, got {describe(data)}")
+    if data.edge_index is None and getattr(data, "adj_t", None) is not None:
+        raise ValueError(f"{at}data: expected edge_index, got adj_t alone")
+
+
+def _is_hypergraph(data: Any) -> bool:
+    return "HyperGraph" in type(data).__name__
+
+
+def _from_pyg(
+    at: str,
+    data: Any,
+    node_features: Sequence[str],
+    edge_features: Sequence[str],
+    target: str,
+    level: Level,
+    directions: Directions,
+    duplicates: Duplicates,
+) -> GraphData:
+    """One ``Data`` or ``Batch``."""
+    index, nodes, batch = data.edge_index, data.num_nodes, getattr(data, "batch", None)
+    if index is None:
+        index = torch.empty(2, 0, dtype=torch.int64)
+    found = _pyg_attributes(data)
+    if target not in ("", "y", *found):
+        raise ValueError(f"{at}target: expected an attribute of data, got {target!r:.60}")
+    hyper = _is_hypergraph(data)
+    options: dict[str, Any] = {} if hyper else {"directions": directions}
+    return renamed(
+        at,
+        from_hyperedge_index if hyper else from_edge_index,
+        index,
+        nodes if nodes is not None else 0,
+        _columns(at, "edge_features", found, edge_features, "edge_attr", bool(index.numel())),
+        batch,
+        node_features=_columns(at, "node_features", found, node_features, "x", bool(nodes)),
+        targets=found.get(target),
+        level=level,
+        duplicates=duplicates,
+        num_graphs=data.num_graphs if batch is not None and hasattr(data, "num_graphs") else None,
+        **options,
+    )
+
+
+def _pyg_attributes(data: Any) -> dict[str, Any]:
+    """The attributes that are set, by name."""
+    keys = getattr(data, "keys", None)  # a property before version 2.4
+    names: Any = keys() if callable(keys) else vars(data) if keys is None else keys
+    found = {name: getattr(data, name, None) for name in names if not name.startswith("_")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _repeats(data: Any, made: GraphData) -> int:
+    if data.edge_index is None or _is_hypergraph(data):
+        return 0
+    return repeats_in(data.edge_index, made.num_nodes)
+
+
+def _taker(data: Any, value: Any) -> str:
+    """The argument that takes an attribute as features; "" if none does."""
+    numbers = isinstance(value, Tensor) and value.dim() in (1, 2) and value.dtype != torch.bool
+    if not numbers:
+        return ""
+    pairs = 0 if data.edge_index is None or _is_hypergraph(data) else data.edge_index.size(1)
+    if pairs and len(value) == pairs != data.num_nodes:
+        return "edge_features"
+    return "node_features" if len(value) == data.num_nodes else ""
+
+
+def _columns(
+    at: str, argument: str, found: Mapping[str, Any], names: Sequence[str], usual: str, rows: bool
+) -> Tensor | None:
+    """The attributes side by side. ``usual`` may be absent, and all may be if there are no
+    ``rows``."""
+    parts: list[Tensor] = []
+    for name in names:
+        value = found.get(name)
+        if value is None and (name == usual or not rows):
+            continue
+        got = "no such attribute" if value is None else describe(value)
+        if not isinstance(value, Tensor) or value.dim() not in (1, 2):
+            raise ValueError(f"{at}{argument}: expected rows of numbers in {name!r:.60}, got {got}")
+        parts.append(value[:, None] if value.dim() == 1 else value)
+        for what, own, first in (
+            ("as many rows", len(parts[-1]), len(parts[0])),
+            ("numbers or codes alone", value.is_floating_point(), parts[0].is_floating_point()),
+        ):
+            if own != first:
+                raise ValueError(
+                    f"{at}{argument}: expected {what} in {', '.join(names)}, got "
+                    f"{describe(parts[0])} and {describe(value)}"
+                )
+    if not parts:
         return None
-    if any(part.shape[:1] != found[0].shape[:1] for part in found):
-        raise ValueError(f"{at}data: expected as many rows in {', '.join(names)}")
-    return torch.cat(found, 1) if len(found) > 1 else found[0]
+    return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
 
 def _edge_index(data: GraphData) -> tuple[Tensor, Tensor]:
@@ -346,65 +330,3 @@ def _incidences(lists: Sequence[TupleBatch]) -> list[Tensor]:
         found.append(torch.stack([each.tuples.flatten(), numbers.repeat_interleave(each.order)]))
         start += len(each)
     return found
-
-
-def _attributes(at: str, argument: str, names: Sequence[str], rows: list[dict]) -> Tensor | None:
-    if not names:
-        return None
-    columns = []
-    for name in names:
-        missing = next((place for place, own in enumerate(rows) if name not in own), None)
-        if missing is not None:
-            raise ValueError(f"{at}{argument}: {name!r} is missing in row {missing}")
-        cells: list[Tensor] = []
-        for row, own in enumerate(rows):
-            cell = _cell(own[name])
-            if cell is None or (cells and cell.shape != cells[0].shape):
-                raise ValueError(
-                    f"{at}{argument}: expected numbers of one length in {name!r}, got "
-                    f"{describe(own[name])} in row {row}"
-                )
-            cells.append(cell)
-        column = torch.stack(cells) if cells else torch.empty(0, 1, dtype=torch.get_default_dtype())
-        columns.append(column.flatten(1) if column.dim() > 1 else column[:, None])
-    return torch.cat(columns, 1)
-
-
-def _cell(value: Any) -> Tensor | None:
-    """The numbers of an attribute; None if there are none."""
-    try:
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
-    except (TypeError, ValueError, RuntimeError):
-        return None
-
-
-def _networkx_targets(
-    at: str, name: str, graphs: list, of_nodes: list[dict], of_edges: list[dict]
-) -> tuple[list, Level]:
-    of_graphs = [graph.graph for graph in graphs]
-    places: dict[Level, list[dict]] = {"graph": of_graphs, "node": of_nodes, "edge": of_edges}
-    for level, rows in places.items():
-        found = [own[name] for own in rows if name in own]
-        if found and len(found) < len(rows):
-            raise ValueError(
-                f"{at}target: {len(rows) - len(found)} of {len(rows)} {level}s have no {name!r}"
-            )
-        if found:
-            return found, level
-    raise ValueError(f"{at}target: no graph, node or edge has {name!r}")
-
-
-def _as_targets(at: str, rows: list) -> tuple[Tensor, tuple]:
-    if isinstance(rows[0], str):
-        return class_numbers(rows)
-    try:
-        return torch.tensor(rows), ()
-    except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"{at}target: expected numbers or names of classes") from None
-
-
-def _named_targets(data: GraphData) -> list | None:
-    if data.targets is None:
-        return None
-    rows = data.targets.tolist()
-    return [data.classes[row] for row in rows] if data.classes else rows

@@ -48,7 +48,7 @@ def split_rows(
         ValueError: fractions below 0 or with another sum.
     """
     at = "[split_rows] "
-    if len(fractions) != 3 or any(not isinstance(f, (int, float)) for f in fractions):
+    if len(fractions) != 3:
         raise ValueError(f"{at}fractions: expected three numbers, got {list(fractions)!r:.60}")
     if min(fractions) < 0 or not abs(sum(fractions) - 1) < 1e-6:
         raise ValueError(f"{at}fractions: expected a sum of 1, got {list(fractions)!r:.60}")

@@ -15,9 +15,9 @@ from .._csv_text import read_text
 from .._printable import printable
 from .._whole_file import whole_file
 from .conversions import from_edge_index
-from .frameworks import class_numbers
 from .graph_data import GraphData
 from .hyperedges import from_hyperedge_index
+from .networkx_graphs import class_numbers
 
 __all__ = ["read_hif", "write_hif"]
 

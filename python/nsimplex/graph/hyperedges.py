@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -25,6 +25,7 @@ from .conversion_checks import (
     require_choice,
     require_index,
     require_nodes,
+    require_ones,
 )
 from .graph_data import GraphData
 
@@ -123,7 +124,7 @@ def from_hyperedge_index(
 
 @checked
 def from_hyperedges(
-    hyperedges: Sequence[Sequence[Hashable]],
+    hyperedges: Sequence[Iterable[Hashable]],
     num_nodes: int | None = None,
     edge_features: Tensor | None = None,
     *,
@@ -145,8 +146,13 @@ def from_hyperedges(
     """
     at = "[from_hyperedges] "
     rows = []
+    if isinstance(hyperedges, (Mapping, Set)):
+        raise TypeError(
+            f"{at}hyperedges: expected a list, whose order features and targets follow, got "
+            f"{describe(hyperedges)}"
+        )
     for place, edge in enumerate(hyperedges):
-        if isinstance(edge, (str, bytes)) or not hasattr(edge, "__iter__"):
+        if isinstance(edge, (str, bytes, Mapping)) or not hasattr(edge, "__iter__"):
             raise TypeError(
                 f"{at}hyperedges[{place}]: expected nodes or their names, got {describe(edge)}"
             )
@@ -200,16 +206,19 @@ def from_incidence(
     """One hypergraph from its incidence matrix.
 
     Args:
-        incidence: [n, E], a tensor, an array or a sparse matrix of SciPy. Nodes are in the
-            hyperedges in whose columns they have an entry that is not 0.
+        incidence: [n, E] of 0 and 1, a tensor, an array or a sparse matrix of SciPy. Nodes are in
+            the hyperedges in whose columns they have a 1.
         edge_features, node_features, targets, level, duplicates: as in
             :func:`from_hyperedge_index`.
 
     Raises:
-        ValueError: as :func:`from_hyperedge_index`; another shape.
+        ValueError: as :func:`from_hyperedge_index`; another shape; entries other than 0 and 1,
+            whose weights or signs would be lost.
     """
     at = "[from_incidence] "
-    (node, edge, _), shape = matrix_entries(at, "incidence", incidence)
+    (node, edge, value), shape = matrix_entries(at, "incidence", incidence)
+    hint = "incidence != 0 leaves weights and signs out"
+    require_ones(at, "incidence", value, (node, edge), hint)
     empty = torch.ones(shape[1], dtype=torch.bool)
     empty[edge] = False
     if empty.any():

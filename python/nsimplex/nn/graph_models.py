@@ -84,9 +84,16 @@ class FeatureEmbedding(nn.Module):
         return torch.empty(0, columns, dtype=torch.int64 if self.codes else torch.float32)
 
     def check(self, at: str, name: str, x: Tensor | None, rows: int) -> Tensor:
-        """The features, or zero columns if the model takes none."""
+        """The features, or zero columns if the model takes none and there are none."""
         columns = len(self.codes) or (self.linear.in_features if self.linear is not None else 0)
         if not columns:
+            if x is not None and x.size(1):
+                of = name.removesuffix("_features")
+                takes = f"{of}_channels" if x.is_floating_point() else f"{of}_codes"
+                raise ValueError(
+                    f"{at}{name}: expected none, because the model has no {takes}, got {x.dtype} "
+                    f"{list(x.shape)}"
+                )
             return torch.empty(rows, 0)
         dtype = "int64 codes" if self.codes else "floating numbers"
         if x is None or x.size(1) != columns or x.is_floating_point() == bool(self.codes):

@@ -53,7 +53,8 @@ class GraphTransformer(GraphModel):
             logits.
         outputs: numbers per row.
         order: the size of edges, at most 5, or a list of sizes.
-        node_channels, edge_channels: columns of floating features; 0: none.
+        node_channels, edge_channels: columns of floating features; 0: none, and features
+            in the data are an error.
         node_codes, edge_codes: number of codes in each column of int64 features, in place of
             channels.
         width: channels of all layers.

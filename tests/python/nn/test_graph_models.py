@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -207,10 +208,31 @@ def test_training_steps_of_twenty_batches_compile_twice(name):
 
 def karate(**options):
     networkx = pytest.importorskip("networkx")
-    data = graph.from_networkx(networkx.karate_club_graph(), target="club")
+    data = graph.from_networkx(networkx.karate_club_graph(), target="club", ignore=["weight"])
     return graph.with_laplacian_encodings(data, 4), graph.split_rows(
         data.targets, (0.4, 0.3, 0.3), seed=1
     )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_features_that_a_model_does_not_take_are_refused(name):
+    own = batch()
+    codes = {
+        "node_features": own.node_features.long(),
+        "edge_features": [own.edge_features[0].long()],
+    }
+    for place, of in (("node_features", "node"), ("edge_features", "edge")):
+        model = MODELS[name](**{f"{of}_channels": 0})
+        for data, takes in ((own, "channels"), (dataclasses.replace(own, **codes), "codes")):
+            data = dataclasses.replace(own, **{place: getattr(data, place)})
+            with pytest.raises(ValueError) as error:
+                model(data)
+            assert re.fullmatch(
+                rf"\[{type(model).__name__}\] {place}: expected none, because the model has no "
+                rf"{of}_{takes}, got torch\.\w+ \[\d+, \d\]",
+                str(error.value),
+            )
+        model(dataclasses.replace(own, **{place: None if of == "node" else []}))
 
 
 @pytest.mark.parametrize("name", ["kernel", "gcn"])
