@@ -1,10 +1,11 @@
 """What a public function says of arguments that are not what it asks for: one line that names the
 argument.
 
-Operators and tensors refuse such arguments too, but in the dispatcher's words: a schema, the values
-of a tensor, the attribute that an object lacks. A function under ``checked`` has its arguments
-compared with its annotations once a call has failed, and only then: a call that succeeds pays for
-one frame, and code that is compiled for nothing.
+A function under ``checked`` has its arguments compared with its annotations before it is called, so
+that no argument is taken for something else: True for 1, a dict for a list, an array for a tensor.
+Arguments of the commonest types cost less than a microsecond each, and code that is compiled costs
+nothing. What operators and tensors refuse in the dispatcher's words (a schema, the values of a
+tensor, the attribute that an object lacks) is told in ours once a call has failed.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
-import torch._C._functorch as functorch
 from torch import Tensor
 
-from ._hints import expectation, misfit
+from ._hints import converted, expectation, is_dense, is_learned, misfit, quick_check
 
-__all__ = ["checked", "checked_methods", "describe"]
+__all__ = ["check_parameters", "checked", "checked_methods", "describe"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
@@ -45,12 +45,17 @@ def checked(
     name: str | None = None,
     options_of: Callable | None = None,
     by: Callable | None = None,
+    at_once: bool = True,
 ) -> _Function: ...
 
 
 @typing.overload
 def checked(
-    *, name: str | None = None, options_of: Callable | None = None, by: Callable | None = None
+    *,
+    name: str | None = None,
+    options_of: Callable | None = None,
+    by: Callable | None = None,
+    at_once: bool = True,
 ) -> Callable[[_Function], _Function]: ...
 
 
@@ -60,27 +65,28 @@ def checked(
     name: str | None = None,
     options_of: Callable | None = None,
     by: Callable | None = None,
+    at_once: bool = True,
 ) -> Any:
-    """The function, whose failed calls name the argument at fault as ``[name] argument: expected
-    .., got ..``.
+    """The function, whose calls refuse an argument that its annotation does not allow, as ``[name]
+    argument: expected .., got ..``.
 
     Args:
         name: None: the function's.
         options_of: where the function passes ``**options`` on, the one whose arguments they are.
         by: the function that computes. The decorated one then only declares the arguments and
             documents them, so that an option that is passed on is spelled once.
+        at_once: compare before the call; else only once it has failed.
     """
     if function is None:
-        return functools.partial(checked, name=name, options_of=options_of, by=by)
+        return functools.partial(checked, name=name, options_of=options_of, by=by, at_once=at_once)
     label, compute = name or function.__name__, by or function
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         if torch.compiler.is_compiling():
             return compute(*args, **kwargs)
-        for value in (*args, *kwargs.values()):
-            if isinstance(value, Tensor) and value.dim() == 0 and is_learned(value):
-                _refuse_learned(function, label, options_of, args, kwargs)
+        if at_once:
+            args, kwargs = _fitted(label, _checks(function, options_of), args, kwargs)
         try:
             return compute(*args, **kwargs)
         except Exception as error:
@@ -98,15 +104,12 @@ def checked_methods(cls: _Class) -> _Class:
         if name != "__init__" and name.startswith("_"):
             continue
         if inspect.isfunction(member):
-            setattr(cls, name, checked(member, name=cls.__name__))
-        elif isinstance(member, classmethod):
-            setattr(cls, name, classmethod(checked(member.__func__, name=cls.__name__)))
+            # An estimator's parameters are compared by its fit.
+            later = name == "__init__" and hasattr(cls, "get_params")
+            setattr(cls, name, checked(member, name=cls.__name__, at_once=not later))
+        elif isinstance(member, (classmethod, staticmethod)):
+            setattr(cls, name, type(member)(checked(member.__func__, name=cls.__name__)))
     return cls
-
-
-def is_learned(value: Tensor) -> bool:
-    """Whether a derivative by a tensor is asked for."""
-    return value.requires_grad or functorch.is_gradtrackingtensor(value)
 
 
 def learned_words(value: Tensor) -> str:
@@ -116,6 +119,10 @@ def learned_words(value: Tensor) -> str:
 
 def describe(value: object) -> str:
     """A value in a few words, without the numbers of a tensor."""
+    if isinstance(value, Tensor) and not is_dense(value):
+        if value.is_nested:
+            return "a nested one"
+        return f"layout {value.layout}" if not value.is_quantized else f"one of {value.dtype}"
     if isinstance(value, Tensor):
         return f"a {value.dtype} tensor of shape {list(value.shape)}"
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -151,11 +158,10 @@ def _explained(
     unknown = _unknown_option(function, label, given)
     if unknown is not None:
         return unknown
-    hints = _hints(function)
-    if options_of is not None:
-        given |= given.pop("options", {})
-        hints = _hints(options_of) | hints
-    wrong_type = _wrong_type(hints, label, given)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            given |= given.pop(parameter.name, {})
+    wrong_type = _wrong_type(_checks(function, options_of).hints, label, given)
     # Ours, but of a function that this one calls: with its names if it can. torch's own complaints
     # of tensors are no ValueErrors.
     if wrong_type is not None or ours or isinstance(error, ValueError):
@@ -168,25 +174,68 @@ def _explained(
     )
 
 
-def _refuse_learned(
-    function: Callable, label: str, options_of: Callable | None, args: tuple, kwargs: dict
-) -> None:
-    """Refuses tensors of one learned number where a number is asked for: torch converts them, and
-    their gradient would silently be lost."""
-    try:
-        given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
-    except TypeError:  # the call says what is wrong
-        return
-    hints = _hints(function)
-    if options_of is not None:
-        given |= given.pop("options", {})
-        hints = _hints(options_of) | hints
-    for name, value in given.items():
-        number = isinstance(value, Tensor) and value.dim() == 0 and is_learned(value)
-        if number and name in hints and misfit(hints[name], value) is not None:
-            raise TypeError(
-                f"[{label}] {name}: expected {expectation(hints[name])}, got {learned_words(value)}"
-            )
+class _Checks(typing.NamedTuple):
+    """How the arguments of a function are compared with its annotations."""
+
+    positional: tuple[str, ...]
+    hints: dict[str, Any]
+    quick: dict[str, Callable[[Any], bool]]
+
+
+@functools.cache
+def _checks(function: Callable, options_of: Callable | None) -> _Checks:
+    names = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            break
+        names.append(name)
+    hints = _hints(function) if options_of is None else _hints(options_of) | _hints(function)
+    return _Checks(tuple(names), hints, {name: quick_check(hint) for name, hint in hints.items()})
+
+
+def _fitted(
+    label: str, checks: _Checks, args: tuple, kwargs: dict[str, Any]
+) -> tuple[tuple, dict[str, Any]]:
+    """The arguments as their annotations ask for them."""
+    quick = checks.quick
+    for place, (name, value) in enumerate(zip(checks.positional, args)):
+        if name in quick and not quick[name](value):
+            fitted = _fitting(label, name, checks.hints[name], value)
+            args = (*args[:place], fitted, *args[place + 1 :])
+    for name, value in kwargs.items():
+        if name in quick and not quick[name](value):
+            kwargs = kwargs | {name: _fitting(label, name, checks.hints[name], value)}
+    return args, kwargs
+
+
+def _fitting(label: str, name: str, hint: Any, value: object) -> Any:
+    """A value in the type of its hint; raises an error of one line if it does not fit."""
+    found = misfit(hint, value)
+    if found is not None:
+        raise _misfit_error(label, name, *found)
+    return converted(hint, value)
+
+
+def _misfit_error(label: str, name: str, place: str, hint: Any, part: Any) -> Exception:
+    of_tensor = isinstance(part, Tensor)
+    if of_tensor and not is_dense(part) and misfit(hint, torch.empty(0)) is None:
+        return ValueError(f"[{label}] {name}{place}: expected a dense tensor, got {describe(part)}")
+    lost = of_tensor and part.dim() == 0 and is_learned(part)
+    words = expectation(hint)
+    single = of_tensor and "a list of tensors" in words
+    return TypeError(
+        f"[{label}] {name}{place}: expected {words}, got "
+        + (learned_words(part) if lost else describe(part))
+        + (f"; a single one goes in a list, [{name}]" if single else "")
+    )
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuses parameters of an estimator of scikit-learn that the annotations of its constructor do
+    not allow. A ``fit`` calls it, because ``set_params`` changes them, too."""
+    cls = type(estimator)
+    for name, hint in _hints(inspect.unwrap(cls.__init__)).items():
+        _fitting(cls.__name__, name, hint, getattr(estimator, name))
 
 
 def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:
@@ -205,12 +254,8 @@ def _unknown_option(function: Callable, label: str, given: dict) -> Exception | 
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
             continue
-        hint = typing.get_type_hints(function).get(parameter.name)
-        table = next(iter(typing.get_args(hint)), None)  # of Unpack[table]
-        if not typing.is_typeddict(table):
-            continue
-        known = typing.get_type_hints(table)
-        for name in given.get(parameter.name, {}):
+        known = _table_of_options(typing.get_type_hints(function).get(parameter.name))
+        for name in given.get(parameter.name, {}) if known else ():
             if name not in known:
                 return _no_such_argument(label, name)
     return None
@@ -224,14 +269,9 @@ def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | N
     for name, value in given.items():
         if name not in hints:
             continue
-        found = misfit(hints[name], value)
+        found = misfit(hints[name], value, strict=True)
         if found is not None:
-            place, hint, part = found
-            single = isinstance(part, Tensor) and "a list of tensors" in expectation(hint)
-            return TypeError(
-                f"[{label}] {name}{place}: expected {expectation(hint)}, got {describe(part)}"
-                + (f"; a single one goes in a list, [{name}]" if single else "")
-            )
+            return _misfit_error(label, name, *found)
         if isinstance(value, int) and value not in _WHOLE:
             return ValueError(
                 f"[{label}] {name}: expected an integer from -2^63 to 2^63 - 1, got "
@@ -242,14 +282,22 @@ def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | N
 
 @functools.cache
 def _hints(function: Callable) -> dict[str, Any]:
+    """The annotations of a function's arguments, and those of the options that it passes on."""
     hints = typing.get_type_hints(function)
     hints.pop("return", None)
-    parameters = inspect.signature(function).parameters
-    return {
-        name: hint
-        for name, hint in hints.items()
-        if parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
-    }
+    passed_on: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            hints.pop(name, None)
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            passed_on = _table_of_options(hints.pop(name, None))
+    return passed_on | hints
+
+
+def _table_of_options(hint: Any) -> dict[str, Any]:
+    """The options of ``**options: Unpack[hint]``; none if the annotation does not list them."""
+    table = next(iter(typing.get_args(hint)), None)
+    return typing.get_type_hints(table) if typing.is_typeddict(table) else {}
 
 
 def _is_ours(error: Exception) -> bool:
@@ -263,10 +311,8 @@ def _is_ours(error: Exception) -> bool:
 def _wrong_tensor(label: str, given: dict) -> Exception | None:
     """Tensors of a kind that some operation could not take."""
     for name, tensor in _tensors(given):
-        if tensor.layout is not torch.strided:
-            return ValueError(
-                f"[{label}] {name}: expected a dense tensor, got layout {tensor.layout}"
-            )
+        if not is_dense(tensor):
+            return ValueError(f"[{label}] {name}: expected a dense tensor, got {describe(tensor)}")
     for name, tensor in _tensors(given):
         if tensor.is_meta:
             return ValueError(

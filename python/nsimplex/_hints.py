@@ -1,15 +1,24 @@
-"""Values against annotations: whether they fit, and what an annotation asks for in words."""
+"""Values against annotations: whether they fit, and what an annotation asks for in words.
+
+An argument is what its type says: True is no number, a dict or a set is no list, an array is no
+tensor. What converts to the type without a choice fits, too: a number of NumPy, a tensor of one
+number, a row of an array where a list of numbers or names is asked for.
+"""
 
 from __future__ import annotations
 
 import collections.abc as abc
+import dataclasses
+import functools
 import inspect
 import numbers
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+import torch._C._functorch as functorch
 from torch import Tensor
 
 
@@ -28,6 +37,15 @@ _NUMBERS = {
     int: (numbers.Integral, torch.SymInt),
     float: (numbers.Real, torch.SymInt, torch.SymFloat),
 }
+#: Types that fit without another look, by the hint.
+_EXACT = {
+    bool: (bool,),
+    int: (int,),
+    float: (float, int),
+    str: (str,),
+    type(None): (type(None),),
+    Tensor: (Tensor, torch.nn.Parameter),
+}
 _WORDS = {
     Tensor: "a tensor",
     bool: "True or False",
@@ -39,43 +57,179 @@ _WORDS = {
 }
 
 
-def misfit(hint: Any, value: Any) -> tuple[str, Any, object] | None:
+def quick_check(hint: Any) -> Callable[[Any], bool]:
+    """A function that tells values of the commonest types fit, in less than a microsecond. For
+    others it returns False, whether they fit or not."""
+    options = typing.get_args(hint) if _is_union(hint) else (hint,)
+    exact = frozenset(each for option in options for each in _exact_types(option))
+    of_entries = frozenset(each for option in options for each in _exact_types_of_entries(option))
+
+    def fits(value: Any) -> bool:
+        kind = type(value)
+        if kind in exact:
+            return not isinstance(value, Tensor) or is_dense(value)
+        if of_entries and (kind is list or kind is tuple):
+            return all(
+                type(entry) in of_entries and (not isinstance(entry, Tensor) or is_dense(entry))
+                for entry in value
+            )
+        return False
+
+    return fits
+
+
+def _exact_types(hint: Any) -> tuple[type, ...]:
+    if typing.get_origin(hint) is typing.Literal:
+        return (str,) if all(type(name) is str for name in typing.get_args(hint)) else ()
+    return _EXACT.get(hint, ()) if isinstance(hint, type) else ()
+
+
+def _exact_types_of_entries(hint: Any) -> tuple[type, ...]:
+    """Those of lists of any length."""
+    entries = typing.get_args(hint)
+    fixed = typing.get_origin(hint) is tuple and entries[-1:] != (...,)
+    return _exact_types(entries[0]) if _is_sequence(hint) and entries and not fixed else ()
+
+
+def misfit(hint: Any, value: Any, *, strict: bool = False) -> tuple[str, Any, object] | None:
     """(place, hint, value) of what does not fit: the value itself, or an entry of it; None where it
-    fits."""
-    if _is_sequence(hint) and _fits_outside(hint, value):
-        if isinstance(
-            value, (abc.Iterator, Tensor)
-        ):  # the one cannot be looked at twice, the other has rows
-            return None
-        entries = typing.get_args(hint)
-        fixed = typing.get_origin(hint) is tuple and entries[-1:] != (...,)
-        if fixed and len(entries) != len(value):
-            return "", hint, value
-        for place, entry in enumerate(value):
-            found = misfit(entries[place] if fixed else entries[0], entry) if entries else None
-            if found is not None:
-                return f"[{place}]{found[0]}", found[1], found[2]
-        return None
-    if not _is_union(hint):
-        return _misfit_of_one(hint, value)
-    misfits = [misfit(option, value) for option in typing.get_args(hint)]
-    if None in misfits:
-        return None
-    inside = [each for each in misfits if each and each[0]]  # of the right kind, but for an entry
-    return inside[0] if len(inside) == 1 else ("", hint, value)
+    fits.
 
-
-def _misfit_of_one(hint: Any, value: object) -> tuple[str, Any, object] | None:
-    if not _fits_outside(hint, value):
+    Args:
+        strict: what only converts to the type does not fit. A call has failed, and this may be why.
+    """
+    if _is_union(hint):
+        inside = []  # of the right kind, but for an entry
+        for option in typing.get_args(hint):
+            found = misfit(option, value, strict=strict)
+            if found is None:
+                return None
+            inside += [found] if found[0] else []
+        return inside[0] if len(inside) == 1 else ("", hint, value)
+    if not _fits_outside(hint, value, strict):
         return "", hint, value
-    if typing.get_origin(hint) is abc.Mapping and isinstance(value, abc.Mapping):
+    if fields := _fields(hint):
+        return _misfit_of_fields(fields, value, strict)
+    if _is_sequence(hint):
+        return _misfit_of_entries(hint, value, strict)
+    if _origin(hint) is abc.Mapping and typing.get_args(hint):
         of_key, of_value = typing.get_args(hint)
         for key, entry in value.items():
-            if misfit(of_key, key):
+            if misfit(of_key, key, strict=strict):
                 return ", a key", of_key, key
-            if misfit(of_value, entry):
+            if misfit(of_value, entry, strict=strict):
                 return f"[{key!r}]", of_value, entry
     return None
+
+
+def converted(hint: Any, value: Any) -> Any:
+    """A value that fits, as Python's own number or list if it says the same in another type."""
+    if _is_union(hint):
+        fits = (option for option in typing.get_args(hint) if misfit(option, value) is None)
+        return converted(next(fits), value)
+    if hint in _NUMBERS:
+        plain = isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool))
+        return value if plain else hint(value)
+    if not _is_sequence(hint) or isinstance(value, (str, abc.Iterator, abc.Set)):
+        return value
+    row = row_of(value)
+    entries = typing.get_args(hint)
+    if row is None or not entries or entries[0] is Any:
+        return value
+    fixed = _origin(hint) is tuple and entries[-1] is not ...
+    row = [converted(entries[at] if fixed else entries[0], entry) for at, entry in enumerate(row)]
+    return tuple(row) if _origin(hint) is tuple or isinstance(value, tuple) else row
+
+
+@functools.cache
+def _fields(hint: Any) -> dict[str, tuple[Any, Callable[[Any], bool]]]:
+    """The hints of the fields of a named tuple or a dataclass; none for any other hint."""
+    if not inspect.isclass(hint) or not (_is_named_tuple(hint) or dataclasses.is_dataclass(hint)):
+        return {}
+    hints = typing.get_type_hints(hint)
+    names = (
+        hint._fields
+        if _is_named_tuple(hint)
+        else [field.name for field in dataclasses.fields(hint)]
+    )
+    return {name: (hints[name], quick_check(hints[name])) for name in names if name in hints}
+
+
+def _is_named_tuple(hint: Any) -> bool:
+    return inspect.isclass(hint) and issubclass(hint, tuple) and hasattr(hint, "_fields")
+
+
+def _misfit_of_fields(
+    fields: dict[str, tuple[Any, Callable[[Any], bool]]], value: Any, strict: bool
+) -> tuple[str, Any, object] | None:
+    plain = isinstance(value, tuple) and not hasattr(value, "_fields")
+    entries = value if plain else [getattr(value, name) for name in fields]
+    for (name, (hint, quick)), entry in zip(fields.items(), entries):
+        found = None if quick(entry) else misfit(hint, entry, strict=strict)
+        if found is not None:
+            return f".{name}{found[0]}", found[1], found[2]
+    return None
+
+
+def _misfit_of_entries(hint: Any, value: Any, strict: bool) -> tuple[str, Any, object] | None:
+    of_entries = typing.get_args(hint)
+    if not of_entries or of_entries[0] is Any:
+        return None
+    values = list(value) if isinstance(value, abc.Set) else row_of(value)
+    if values is None:  # an iterator cannot be looked at twice
+        return None
+    fixed = typing.get_origin(hint) is tuple and of_entries[-1] is not ...
+    if fixed and len(of_entries) != len(values):
+        return "", hint, value
+    for place, entry in enumerate(values):
+        found = misfit(of_entries[place] if fixed else of_entries[0], entry, strict=strict)
+        if found is not None:
+            return f"[{place}]{found[0]}", found[1], found[2]
+    return None
+
+
+def row_of(value: Any) -> list[Any] | None:
+    """The entries of a list, an array, a tensor, an index or a column; None for anything else.
+
+    Mappings and sets have no order that counts, texts are single values, and the entries of a
+    column of pandas have labels: only where these are 0, 1, .. are they places as well.
+    """
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if isinstance(value, (str, bytes, bytearray, memoryview, abc.Mapping, abc.Set, abc.Iterator)):
+        return None
+    if isinstance(value, abc.Sequence):
+        return list(value)
+    of_tensor = isinstance(value, Tensor)
+    if not isinstance(value, ArrayLike) or (
+        of_tensor and not (is_dense(value) and has_data(value))
+    ):
+        return None
+    if hasattr(value, "columns"):  # of a table, whose entries are its columns or its rows
+        return None
+    labels = getattr(value, "index", None)
+    if labels is not None and not callable(labels) and list(labels) != list(range(len(labels))):
+        return None
+    for convert in ("tolist", "to_list", "to_pylist"):
+        if hasattr(value, convert):
+            entries = getattr(value, convert)()
+            return entries if isinstance(entries, list) else None
+    return None
+
+
+def is_dense(value: Tensor) -> bool:
+    """Whether a tensor is an array of plain numbers: neither sparse nor nested nor quantised."""
+    return value.layout is torch.strided and not value.is_nested and not value.is_quantized
+
+
+def has_data(value: Tensor) -> bool:
+    """Whether the numbers of a tensor can be read: neither on device meta nor in a transform."""
+    return not value.is_meta and not functorch.is_functorch_wrapped_tensor(value)
+
+
+def is_learned(value: Tensor) -> bool:
+    """Whether a derivative by a tensor is asked for."""
+    return value.requires_grad or functorch.is_gradtrackingtensor(value)
 
 
 def expectation(hint: Any) -> str:
@@ -88,7 +242,7 @@ def expectation(hint: Any) -> str:
         return _WORDS[hint]
     if typing.get_origin(hint) is typing.Literal:
         return " or ".join(map(repr, typing.get_args(hint)))
-    origin = typing.get_origin(hint) or hint
+    origin = _origin(hint)
     entries = typing.get_args(hint)
     if origin is tuple and entries and entries[-1] is not ...:
         return f"({', '.join(expectation(entry).split(' ', 1)[-1] for entry in entries)})"
@@ -111,35 +265,77 @@ def _with_article(name: str) -> str:
     return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
 
 
+def _origin(hint: Any) -> Any:
+    return typing.get_origin(hint) or hint
+
+
 def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def _is_sequence(hint: Any) -> bool:
-    return (typing.get_origin(hint) or hint) in (abc.Sequence, abc.Iterable, list, tuple)
+    return _origin(hint) in (abc.Sequence, abc.Iterable, list, tuple)
 
 
-def _is_scalar(value: object) -> bool:
-    return isinstance(value, Tensor) and value.dim() == 0
+def _is_number(hint: Any, value: object, strict: bool) -> bool:
+    """Whether a value is of a kind of numbers: True is none but for ``bool``, and one half is no
+    integer. A tensor of one number fits if it is of the same kind, and its gradient is not lost."""
+    if isinstance(value, Tensor):
+        if strict or value.dim() != 0 or is_learned(value) or value.is_complex():
+            return False
+        kind = bool if value.dtype is torch.bool else float if value.is_floating_point() else int
+        return kind is hint or (hint, kind) == (float, int)
+    of_numpy = type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
+    if hint is bool:
+        return of_numpy or isinstance(value, _NUMBERS[bool])
+    if isinstance(value, numbers.Rational) and not isinstance(value, numbers.Integral):
+        return False  # fractions do not go with tensors
+    return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
 
 
-def _fits_outside(hint: Any, value: object) -> bool:
+def _fits_outside(hint: Any, value: Any, strict: bool) -> bool:
     """Whether a value is of the hint's kind, entries aside."""
     if hint is Any or isinstance(hint, (str, typing.TypeVar)):
         return True
     if hint in _NUMBERS:
-        return isinstance(value, _NUMBERS[hint])
-    origin = typing.get_origin(hint) or hint
-    if origin is typing.Literal:
-        return isinstance(value, str)  # which of the names, the function knows to say
+        return _is_number(hint, value, strict)
+    origin = _origin(hint)
+    if origin is typing.Literal:  # which of the names, the function knows to say
+        names = typing.get_args(hint)
+        return isinstance(value, str) or any(type(value) is type(n) and value == n for n in names)
     if origin is abc.Callable:
         return callable(value)
     if _is_sequence(hint):
-        if origin is abc.Iterable:
-            return isinstance(value, abc.Iterable) and not (
-                isinstance(value, (str, bytes)) or _is_scalar(value)
-            )
-        return isinstance(value, (list, tuple, abc.Sequence)) and not isinstance(
-            value, (str, bytes)
-        )
-    return isinstance(value, origin) if inspect.isclass(origin) else True
+        return _is_listed(hint, origin, value, strict)
+    if typing.is_typeddict(origin):
+        return isinstance(value, abc.Mapping)
+    if _is_named_tuple(origin) and type(value) is tuple:
+        most = len(origin._fields)
+        return most - len(origin._field_defaults) <= len(value) <= most
+    if hint is Tensor and isinstance(value, Tensor):
+        return is_dense(value)
+    if hint is Tensor and hasattr(type(value), "__torch_function__"):
+        return True  # stands in for a tensor, as in torch.fx
+    return isinstance(value, origin) if _can_be_asked(origin) else True
+
+
+def _is_listed(hint: Any, origin: Any, value: Any, strict: bool) -> bool:
+    if isinstance(value, (str, bytes, abc.Mapping, abc.Set)) or hasattr(value, "columns"):
+        return False
+    if origin is abc.Iterable:
+        scalar = isinstance(value, Tensor) and value.dim() == 0
+        return isinstance(value, abc.Iterable) and not scalar
+    if isinstance(value, (list, tuple)) or strict:
+        return isinstance(value, (list, tuple, abc.Sequence))
+    of_tensors = isinstance(value, Tensor) and Tensor in typing.get_args(hint)
+    return not of_tensors and row_of(value) is not None
+
+
+@functools.cache
+def _can_be_asked(origin: Any) -> bool:
+    """Whether isinstance knows about a class: protocols need not."""
+    if not inspect.isclass(origin):
+        return False
+    return not getattr(origin, "_is_protocol", False) or getattr(
+        origin, "_is_runtime_protocol", False
+    )

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
-from ._arguments import describe, is_learned, learned_words
+from ._arguments import describe, learned_words
 from ._choices import (
     Distinct,
     FeatureName,
@@ -21,6 +21,7 @@ from ._choices import (
     ScaleName,
     Scores,
 )
+from ._hints import is_learned
 from ._layout import Layout, heads_first, in_layout
 
 __all__ = [

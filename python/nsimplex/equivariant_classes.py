@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ._arguments import checked
+from ._arguments import checked, checked_methods
 from ._choices import ClassSet, Symmetry
 from ._library import operators
 from ._pytree import constant_record
@@ -13,6 +13,7 @@ from ._pytree import constant_record
 __all__ = ["EquivariantClass", "TensorKind", "equivariant_classes"]
 
 
+@checked_methods
 @constant_record
 @dataclass(frozen=True)
 class TensorKind:

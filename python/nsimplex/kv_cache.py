@@ -235,6 +235,7 @@ def _kind_of(tensor: Tensor) -> tuple[Any, ...]:
     return tensor.dtype, tensor.device, tensor.shape[:2], tensor.shape[3:]
 
 
+@checked_methods
 class IndexedCache(LayerCache):
     """State of a layer that selects its keys. The cache keeps the keys and values of all tokens,
     and the rows by which the indexer scores them. If the layer attends along paths, the cache also

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from .._arguments import describe
+from .._arguments import checked_methods, describe
 
 Function = Callable[..., Tensor]
 
@@ -23,6 +23,7 @@ _GROWTH, _SHRINK = 1.3, 0.5  # factors of the step size after a better value, af
 _PATIENCE = 8  # the ascent stops after this many steps without growth
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Ascent:
     """Stopping rules of an ascent, and the size of the inputs' first step (a share of their row's
@@ -215,11 +216,16 @@ def _choose(choice: Tensor, a: Sequence[Tensor], b: Sequence[Tensor]) -> list[Te
     return [torch.where(as_problems(choice, p), p, q) for p, q in zip(a, b, strict=True)]
 
 
+def _normal(x: Tensor) -> Tensor:
+    """Normal numbers in the shape of x, the same for any strides."""
+    return torch.randn(x.shape, dtype=x.dtype, device=x.device)
+
+
 def random_direction(
     inputs: Sequence[Tensor], norm, active: list[Tensor] | None = None
 ) -> list[Tensor]:
     """A random direction of norm 1 per input, zero for inputs that are not active."""
-    direction = [norm.steepest(torch.randn_like(x), torch.zeros_like(x)) for x in inputs]
+    direction = [norm.steepest(_normal(x), torch.zeros_like(x)) for x in inputs]
     return (
         direction
         if active is None

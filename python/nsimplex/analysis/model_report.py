@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._arguments import checked
+from .._arguments import checked, checked_methods
 from .._whole_file import require_kind, whole_file
 from .ascent import Ascent, NoGradient
 from .attention_calls import AttentionCall
@@ -64,6 +64,7 @@ class LayerReport:
     sharpness_bound: float | None = None
 
 
+@checked_methods
 @dataclass(frozen=True)
 class ModelReport:
     """The result of :func:`nsimplex.analysis.report`."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._arguments import checked
+from .._arguments import checked, checked_methods
 from .._compiled_models import require_hooks
 from .._library import operators
 
@@ -156,6 +156,7 @@ class LayerSmoothing(NamedTuple):
     dirichlet_energy: Tensor
 
 
+@checked_methods
 class SmoothingMonitor:
     """Measures the outputs of a model's modules while the model runs.
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._arguments import describe
+from .._arguments import checked_methods, describe
 from .._compiled_models import forget_compiled_code, require_hooks
 from ..rotary import rotary
 
@@ -21,6 +21,7 @@ _PACKED = ("Wqkv", "qkv", "in_proj", "qkv_proj")
 _HEADS = ("heads", "num_heads", "num_attention_heads", "n_heads", "n_head", "nhead")
 
 
+@checked_methods
 class CausalEncoding:
     """Rotations of queries and keys in a model, until ``remove`` is called.
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from typing_extensions import Unpack
 
+from .._arguments import checked_methods
 from .._choices import Distinct, Unbounded
 from .._options import ShardOptions, ShardSelectionOptions, Window, flat_window
 from .._sequence_shards import set_sequence_shards
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ContextParallel", "context_parallel"]
 
 
+@checked_methods
 class ContextParallel:
     """A sequence that is divided among the ranks of a group: rank r of R holds tokens
     r T / R, .., (r + 1) T / R - 1.

@@ -19,6 +19,7 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.nn import functional as F
 
+from .._arguments import checked, checked_methods
 from ..nn import FeedForward, SimplicialAttention
 from ..nn.layer_options import LEARNED
 from .sharding import key_heads
@@ -50,6 +51,7 @@ class _SumGradients(torch.autograd.Function):
         return collectives.wait_tensor(total), None
 
 
+@checked_methods
 class SplitLinear(nn.Module):
     """A linear layer whose output rows are groups, each of which is divided among the ranks.
 
@@ -167,8 +169,7 @@ class HeadParallel(ParallelStyle):
                     value.detach(), device_mesh, [Shard(0)], src_data_rank=source
                 )
                 module.register_parameter(name, nn.Parameter(value))
-        module.heads = own
-        module.kv_heads = module.kv_heads // ranks if kept is None else len(kept)
+        module.keep_heads(own, module.kv_heads // ranks if kept is None else len(kept))
         return module
 
     @staticmethod
@@ -218,6 +219,7 @@ class FeedForwardParallel(ParallelStyle):
         return module
 
 
+@checked
 def tensor_parallel_plan(model: nn.Module) -> dict[str, ParallelStyle]:
     """The plan of :func:`tensor_parallel`, for ``parallelize_module``: a style by the path of every
     attention and feed-forward layer."""
@@ -231,6 +233,7 @@ def tensor_parallel_plan(model: nn.Module) -> dict[str, ParallelStyle]:
     return plan
 
 
+@checked
 def tensor_parallel(model: _Model, mesh: DeviceMesh) -> _Model:
     """Divide the attention and feed-forward layers of a model among the ranks of a mesh, in place.
 
@@ -284,6 +287,7 @@ def _split_layers(model: nn.Module) -> dict[str, SplitLinear]:
     }
 
 
+@checked
 def gather_state_dict(model: nn.Module) -> dict[str, Tensor]:
     """The state of a tensor parallel model with the names and whole tensors of the model of one
     process. All ranks call it together, and all get it."""

@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 
 from typing_extensions import Unpack
 
+from .._arguments import checked_methods
 from .._choices import Aggregate, Backbone, FeatureEncoding, FeaturePreset, FeatureValues
 from .checks import require
 
@@ -41,6 +42,7 @@ class FeatureChanges(TypedDict, total=False):
     outputs: int
 
 
+@checked_methods
 @dataclass(frozen=True)
 class FeatureTransformerOptions:
     """Shape of a :class:`FeatureTransformer`.

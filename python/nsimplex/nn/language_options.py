@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._arguments import checked_methods
 from .._choices import (
     Activation,
     Form,
@@ -21,6 +22,7 @@ from .checks import require
 __all__ = ["LanguageModelOptions"]
 
 
+@checked_methods
 @dataclasses.dataclass
 class LanguageModelOptions:
     """Shape of a :class:`LanguageModel`. Fields and defaults match

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 import torch
 from torch import Tensor
 
-from .._arguments import describe
+from .._arguments import checked_methods, describe
 from ..separable_attention import FeatureMap
 from .checks import require, require_whole
 
@@ -38,6 +38,7 @@ def _require_indexer(at: str, indexer: object, loss: object) -> None:
     require(fits, f"{at}loss: expected 0 or more, got {describe(loss)}")
 
 
+@checked_methods
 @dataclasses.dataclass(frozen=True)
 class TopK(Select):
     """All tuples of the k keys that an :class:`Indexer` scores highest, k^N per query.
@@ -63,6 +64,7 @@ class TopK(Select):
         _require_indexer("[TopK] ", self.indexer, self.loss)
 
 
+@checked_methods
 @dataclasses.dataclass(frozen=True)
 class Path(Select):
     """The chains j1 in I_i, j2 in I_{j1}, .. of the k keys that an indexer scores highest, at most
@@ -81,6 +83,7 @@ class Path(Select):
         _require_indexer("[Path] ", self.indexer, self.loss)
 
 
+@checked_methods
 @dataclasses.dataclass(frozen=True, eq=False)
 class Neighbours(Select):
     """All tuples of a token's neighbours in a graph, deg^N per token.
@@ -104,6 +107,7 @@ class Neighbours(Select):
             require_graph("Neighbours", self.adjacency)
 
 
+@checked_methods
 @dataclasses.dataclass(frozen=True)
 class Linear(Select):
     """All tuples, by a separable kernel instead of the softmax, in time linear in the length.
@@ -123,6 +127,7 @@ class Linear(Select):
         )
 
 
+@checked_methods
 @dataclasses.dataclass(frozen=True)
 class Window(Select):
     """Keys of a :class:`Union` around the query: p - left < j <= p + right for a query at p."""
@@ -135,6 +140,7 @@ class Window(Select):
         require_whole("[Window] ", least=0, right=self.right)
 
 
+@checked_methods
 @dataclasses.dataclass(frozen=True)
 class Sinks(Select):
     """Keys of a :class:`Union`: the first ``count`` tokens of the sequence or packed document."""
@@ -145,6 +151,7 @@ class Sinks(Select):
         require_whole("[Sinks] ", count=self.count)
 
 
+@checked_methods
 @dataclasses.dataclass(frozen=True)
 class Union(Select):
     """Tuples of the keys of several selections, each key once: (I_i^1 + I_i^2 + ..)^N per query.

@@ -214,6 +214,7 @@ def text_of(path: _Path) -> str:
         ) from None
 
 
+@checked_methods
 class StreamDecoder:
     """Decodes a growing sequence of tokens piece by piece.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._arguments import checked, describe
+from .._arguments import checked, checked_methods, describe
 from .._choices import Symmetry
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
@@ -37,6 +37,7 @@ class GraphTuple(NamedTuple):
     head: int
 
 
+@checked_methods
 @dataclass(frozen=True)
 class GraphTuples:
     """The heaviest tuples of one prediction, and the graph around them."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Unpack
 
-from .._arguments import checked, describe
+from .._arguments import checked, checked_methods, describe
 from .._layout import Layout, heads_first
 from .._options import AttentionOptions, operator_options
 from .._printable import printable
@@ -33,6 +33,7 @@ _EDGES = 3  # edges of the attention graph per query
 _BARS = 24  # letters of the longest bar
 
 
+@checked_methods
 @dataclass(frozen=True)
 class TupleView:
     """The tuples that a layer of any order attends to, for some queries of one text."""

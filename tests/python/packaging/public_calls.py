@@ -374,7 +374,11 @@ CALLS = {
         dict(queries=[0, 2], causal=True),
     ),
     "viz.heaviest_graph_tuples": lambda: (
-        [nsimplex.nn.GraphTransformer(width=4, layers=1, edge_channels=3), graph_data(), 2],
+        [
+            nsimplex.nn.GraphTransformer(width=4, layers=1, node_channels=2, edge_channels=3),
+            graph_data(),
+            2,
+        ],
         dict(rows=[0]),
     ),
     "viz.view": lambda: (

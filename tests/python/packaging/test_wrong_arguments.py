@@ -6,9 +6,11 @@ import inspect
 
 import pytest
 import torch
-from public_calls import CALLS, public_functions
+from impostors import impostors, same, wrong_numbers
+from public_calls import CALLS, MODULES, public_functions
 
 import nsimplex
+from nsimplex import distributed
 from nsimplex.causal.pipeline import CausalPipeline
 
 FUNCTIONS = public_functions()
@@ -21,6 +23,8 @@ NEEDS = {
     "graph.from_networkx": "networkx",
     "graph.to_networkx": "networkx",
 }
+#: Functions whose cases name no file that exists.
+FILES = ("nsimplex.read_", "causal.read_", "graph.read_", "graph.write_", "text.")
 _RAW = (
     "Expected a value of type",
     "schema",
@@ -107,9 +111,8 @@ def test_every_public_function_has_a_case():
 @pytest.mark.parametrize("name", CALLS)
 def test_the_case_itself_works(name):
     positional, keyword = CALLS[name]()
-    files = ("nsimplex.read_", "causal.read_", "graph.read_", "graph.write_", "text.")
-    if name.startswith(files):
-        return  # names no file that exists
+    if name.startswith(FILES):
+        return
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     FUNCTIONS[name](*positional, **keyword)
@@ -159,6 +162,88 @@ def fault_of(error: Exception, parameters: set[str]) -> str | None:
     if not any(name in text for name in parameters):
         return "no name"
     return None
+
+
+def _called(name: str, argument: str | int | None = None, value: object = None) -> object:
+    """What the case of a function returns, with another value for one of its arguments."""
+    torch.manual_seed(3)
+    positional, keyword = CALLS[name]()
+    if isinstance(argument, int):
+        positional[argument] = value
+    elif argument is not None:
+        keyword[argument] = value
+    return FUNCTIONS[name](*positional, **keyword)
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if not name.startswith(FILES)])
+def test_an_argument_is_what_its_type_says(name, tmp_path, monkeypatch):
+    """An impostor means what the honest value means, or is refused in one line."""
+    monkeypatch.chdir(tmp_path)
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    honest = _called(name)
+    parameters = [*inspect.signature(FUNCTIONS[name]).parameters]
+    complaints = []
+    for argument in arguments_of(name):
+        torch.manual_seed(3)
+        positional, keyword = CALLS[name]()
+        good = positional[argument] if isinstance(argument, int) else keyword[argument]
+        own = parameters[argument] if isinstance(argument, int) else argument
+        for refused, values in ((False, impostors(good)), (True, wrong_numbers(good))):
+            for kind, value in values.items():
+                try:
+                    found = _called(name, argument, value)
+                except Exception as error:
+                    fault = fault_of(error, {*parameters, *keyword, "cannot read"})
+                    if fault:
+                        complaints.append(f"{own}={kind}: {fault}: {str(error)[:200]!r}")
+                    continue
+                if refused or not same(found, honest):
+                    complaints.append(f"{own}={kind}: taken for something else")
+    assert not complaints, "\n".join(complaints)
+
+
+def _public_classes() -> dict[str, type]:
+    modules = {**MODULES, "nn": nsimplex.nn, "distributed": distributed}
+    return {
+        f"{prefix}.{name}": value
+        for prefix, module in modules.items()
+        for name in module.__all__
+        if inspect.isclass(value := getattr(module, name))
+    }
+
+
+#: Records that operators and readers fill; what takes them looks at their fields.
+FILLED = {
+    "nsimplex.EquivariantAttentionClass",
+    "nsimplex.EquivariantAttentionPlan",
+    "nsimplex.EquivariantClass",
+    "nsimplex.EquivariantEncoderPlan",
+    "nsimplex.EquivariantPlan",
+    "analysis.LayerReport",
+    "causal.FitInterrupted",
+    "distributed.Traffic",
+    "graph.GraphData",
+    "graph.TupleBatch",
+    "nn.GraphInputs",
+}
+
+
+def test_every_public_function_and_method_compares_its_arguments():
+    """One place refuses what is of another type: nothing public goes round it."""
+    loose = [name for name, function in FUNCTIONS.items() if not hasattr(function, "__wrapped__")]
+    for name, cls in _public_classes().items():
+        for own, member in vars(cls).items():
+            method = getattr(member, "__func__", member)
+            public = own == "__init__" or not own.startswith("_")
+            if not (public and inspect.isfunction(method)) or hasattr(method, "__wrapped__"):
+                continue
+            takes = len(inspect.signature(method).parameters) > (
+                not isinstance(member, staticmethod)
+            )
+            if takes and not (own == "__init__" and name in FILLED) and not inspect.isabstract(cls):
+                loose.append(f"{name}.{own}")
+    assert not loose
 
 
 def test_the_words():
@@ -239,9 +324,7 @@ def test_a_learned_number_is_never_detached_in_silence():
     q = torch.randn(1, 2, 4, 6)
     for wrong, call in {
         "[attention] scale": lambda s: nsimplex.attention(q, [q], [q], scale=s),
-        "[attention] scale: expected numbers": lambda s: nsimplex.attention(
-            q, [q, q], [q, q], scale=(1.0, s)
-        ),
+        "[attention] scale[1]": lambda s: nsimplex.attention(q, [q, q], [q, q], scale=(1.0, s)),
         "[attention] dropout_p": lambda s: nsimplex.attention(q, [q], [q], dropout_p=s),
         "[face_attention] scale": lambda s: nsimplex.face_attention(q, [q, q], [q, q], scale=s),
         "[rotary] base": lambda s: nsimplex.rotary(q, base=s),

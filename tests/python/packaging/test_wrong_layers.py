@@ -7,6 +7,7 @@ import inspect
 
 import pytest
 import torch
+from impostors import impostors, same, wrong_numbers
 from public_graph_calls import graph_data
 from test_wrong_arguments import fault_of, wrong_values
 
@@ -310,6 +311,33 @@ def test_wrong_inputs_get_one_line(name):
     assert not complaints, "\n".join(complaints)
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_an_option_is_what_its_type_says(name):
+    """An impostor builds the layer that the honest value builds, or is refused in one line."""
+    options, inputs = LAYERS[name]
+
+    def built(more):
+        torch.manual_seed(3)
+        layer = class_of(name)(**(options | more)).eval()
+        state = dict(layer.state_dict())
+        torch.manual_seed(5)
+        return state if inputs is None else (state, layer(*inputs()))
+
+    honest, complaints = built({}), []
+    for option, good in options.items():
+        for refused, values in ((False, impostors(good)), (True, wrong_numbers(good))):
+            for kind, value in values.items():
+                try:
+                    found = built({option: value})
+                except Exception as error:
+                    if fault := fault_of(error, set(options)):
+                        complaints.append(f"{option}={kind}: {fault}: {str(error)[:200]!r}")
+                    continue
+                if refused or not same(found, honest):
+                    complaints.append(f"{option}={kind}: taken for something else")
+    assert not complaints, "\n".join(complaints)
+
+
 @pytest.mark.parametrize(
     "build, words",
     [
@@ -341,7 +369,7 @@ def test_wrong_inputs_get_one_line(name):
         ),
         (
             lambda: nn.ExpertChoice(torch.relu, tokens=2),
-            "attention: expected a layer or block, got",
+            "attention: expected a Module, got",
         ),
         (
             lambda: nn.TransformerBlock(nn.FeedForward(8), nn.FeedForward(8)),
