@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import sdpa_mask
+from transformers.masking_utils import eager_mask, sdpa_mask
 
 from .._arguments import describe
 from ..attention import attention
@@ -18,6 +18,17 @@ from ..attention import attention
 __all__ = ["attend", "attention_forward", "seen_by", "stored"]
 
 _MOST_TUPLES = 2**26  # of a mask that names every tuple
+
+
+#: What eager attention obeys in some models, and other implementations get in place of a mask.
+_NOT_COMPUTED = dict(
+    softcap="no cap of the logits",
+    sinks="no sinks that differ between queries",
+    indices="no choice of keys",
+    block_indices="no choice of keys",
+    head_mask="no mask of heads",
+    output_attentions="False: the weights are not returned",
+)
 
 
 def attention_forward(
@@ -30,24 +41,34 @@ def attention_forward(
     scaling: float | None = None,
     is_causal: bool | None = None,
     s_aux: Tensor | None = None,
+    position_bias: Tensor | None = None,
     **options,
 ) -> tuple[Tensor, None]:
     """Ordinary attention of a Transformers model, as ``attn_implementation="nsimplex"`` calls it.
 
-    query [B, Hq, Tq, D], key and value [B, Hk, T, D], attention_mask bool or floating,
-    broadcastable to [B, Hq, Tq, T]; ``s_aux`` [Hq] are logits of attention sinks. The result is
-    [B, Tq, Hq, D]; weights are not returned. See :func:`nsimplex.attention`.
+    query [B, Hq, Tq, D], key and value [B, Hk, T, D]. ``attention_mask``, bool or floating, and
+    ``position_bias``, added to the logits, are broadcastable to [B, Hq, Tq, T]. ``s_aux`` [Hq] are
+    logits of attention sinks. A mask alone says which keys a query sees. Without one a query sees
+    no later key if ``is_causal`` is True, or None and ``module.is_causal`` is not False; else it
+    sees all. The result is [B, Tq, Hq, D]; weights are not returned. See
+    :func:`nsimplex.attention`.
+
+    Raises:
+        ValueError: an option that it does not compute, such as ``softcap``.
     """
-    for name in ("softcap", "position_bias"):
-        if options.get(name) is not None:
-            raise ValueError(f"[nsimplex] {name}: expected none; use attn_implementation='eager'")
+    _require_computed(options)
     length = query.size(2)
-    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    causal = bool(causal) and attention_mask is None and length > 1
+    kind = _kind_of(attention_mask, length, key.size(2))
+    if attention_mask is None or kind is not None:
+        _require_one_document(options.get("cu_seq_lens_q"))
+    if attention_mask is None and is_causal is None:
+        is_causal = getattr(module, "is_causal", True)
+    causal = length > 1 and (bool(is_causal) if attention_mask is None else kind == "causal")
+    if kind is not None:
+        attention_mask = None
     if causal and key.size(2) > length:  # the first tokens of a static cache: the rest is empty
         key, value = key[:, :, :length], value[:, :, :length]
-    if attention_mask is not None and attention_mask.size(-1) > key.size(2):
-        attention_mask = attention_mask[..., : key.size(2)]
+    mask = _with_bias(_of_width(attention_mask, key.size(2)), _of_width(position_bias, key.size(2)))
     if s_aux is not None:
         sinks: dict[str, Any] = dict(normalizer="softmax_sink", sink=s_aux)
     else:
@@ -57,7 +78,7 @@ def attention_forward(
         [key],
         [value],
         causal=causal,
-        mask=attention_mask,
+        mask=mask,
         scale=query.size(-1) ** -0.5 if scaling is None else float(scaling),
         dropout_p=dropout,
         **sinks,
@@ -65,8 +86,77 @@ def attention_forward(
     return out.transpose(1, 2).contiguous(), None
 
 
+def _require_computed(options: dict[str, Any]) -> None:
+    for name, expected in _NOT_COMPUTED.items():
+        given = options.get(name)
+        if given is not None and given is not False:
+            raise ValueError(
+                f"[nsimplex] {name}: expected {expected}, got {describe(given)}; use "
+                "attn_implementation='eager'"
+            )
+
+
+def _require_one_document(boundaries: Tensor | None) -> None:
+    """Only a mask tells documents of one row apart; Transformers makes it from position_ids."""
+    if boundaries is not None and len(boundaries) > 2:
+        raise ValueError(
+            f"[nsimplex] cu_seq_lens_q: expected one document, got {len(boundaries) - 1}; tell "
+            "documents apart by position_ids"
+        )
+
+
+def _of_width(mask: Tensor | None, keys: int) -> Tensor | None:
+    """A mask or bias without the slots behind the last key."""
+    return mask[..., :keys] if mask is not None and mask.size(-1) > keys else mask
+
+
+def _with_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
+    if mask is None or bias is None:
+        return bias if mask is None else mask
+    return bias.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else bias + mask
+
+
+def make_mask(
+    *,
+    batch_size: int,
+    attention_mask: Tensor | None = None,
+    allow_is_causal_skip: bool = True,
+    allow_is_bidirectional_skip: bool = False,
+    **shape,
+) -> Tensor:
+    """The mask of eager attention, also where eager or SDPA attention leaves it out: which tokens
+    are seen is never left to an attribute of a layer.
+
+    Where SDPA would leave it out, the mask remembers that it is causal or admits all, so that
+    :func:`attention_forward` need not read it.
+    """
+    skips = dict(
+        allow_is_causal_skip=allow_is_causal_skip,
+        allow_is_bidirectional_skip=allow_is_bidirectional_skip,
+    )
+    own = dict(batch_size=batch_size, attention_mask=attention_mask, **shape)
+    plain = not torch.compiler.is_compiling() and sdpa_mask(**skips, **own) is None
+    if not plain:
+        return eager_mask(**own)
+    row = eager_mask(**{**own, "batch_size": 1, "attention_mask": None})
+    mask = row.expand(batch_size, -1, -1, -1)
+    if not mask.is_inference():  # which counts no writes
+        kind = "causal" if allow_is_causal_skip else "all"
+        setattr(mask, "_nsimplex_kind", (kind, mask._version))  # noqa: B010
+    return mask
+
+
+def _kind_of(mask: Tensor | None, queries: int, keys: int | None = None) -> str | None:
+    """ "causal" or "all" if :func:`make_mask` made the mask so and nobody wrote to it."""
+    if mask is None or torch.compiler.is_compiling():
+        return None
+    kind, version = getattr(mask, "_nsimplex_kind", (None, None))
+    fits = mask.size(-2) == queries and keys in (None, mask.size(-1))
+    return kind if fits and kind is not None and mask._version == version else None
+
+
 AttentionInterface.register("nsimplex", attention_forward)
-AttentionMaskInterface.register("nsimplex", sdpa_mask)
+AttentionMaskInterface.register("nsimplex", make_mask)
 
 
 class Seen(NamedTuple):
@@ -133,7 +223,7 @@ def seen_by(mask: Tensor | None, queries: int, length: int) -> Seen:
         ValueError: a mask that differs between heads or adds numbers to logits, or padding between
             tokens.
     """
-    if mask is None:
+    if mask is None or _kind_of(mask, queries) == "causal":
         return Seen()
     if torch.compiler.is_compiling() or mask.is_inference():  # no count of writes to it
         return _read(mask, queries, length)
