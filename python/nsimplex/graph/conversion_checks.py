@@ -23,35 +23,44 @@ class ConversionWarning(UserWarning):
     arguments that take them."""
 
 
-def account_for(
+def require_taken(
     at: str,
-    source: str,
-    rest: Mapping[str, Iterable[str]],
+    left: Mapping[str, Iterable[str]],
     ignore: Collection[str],
-    changing: Mapping[str, Iterable[str]] = {},
-    stacklevel: int = 4,
+    option: str = "ignore=[{}]",
 ) -> None:
-    """Names the attributes of a source that the result does not have, in one warning.
+    """Refuses to leave out attributes without which the result would be another graph.
 
     Args:
-        source: the argument that holds the source.
-        rest: names of these attributes, by the argument that takes them; "": nothing takes them.
+        at: begins the message, "[from_pyg] data: ".
+        left: names of these attributes, by the argument that takes them; "": nothing takes them.
         ignore: names that the caller leaves out knowingly.
-        changing: as ``rest``, attributes without which the result would be another graph.
-        stacklevel: of :func:`warnings.warn` for a function that ``checked`` wraps.
-
-    Raises:
-        ValueError: names in ``changing``.
+        option: how the caller says so.
     """
-    for argument, names in changing.items():
+    for argument, names in left.items():
         for name in names:
             if name not in ignore:
                 takes = f"{argument} takes it" if argument else "no argument takes it"
                 raise ValueError(
-                    f"{at}{source}: expected {name!r:.60} to be taken or ignored, because without "
-                    f"it this is another graph, got neither; {takes}, ignore=[{name!r:.60}] leaves "
+                    f"{at}expected {name!r:.60} to be taken or ignored, because without it this is "
+                    f"another graph, got neither; {takes}, {option.format(repr(name)[:60])} leaves "
                     "it out"
                 )
+
+
+def warn_of_rest(
+    at: str,
+    rest: Mapping[str, Iterable[str]],
+    ignore: Collection[str],
+    option: str = "ignore=[{}]",
+    stacklevel: int = 4,
+) -> None:
+    """Names in one warning the attributes of a source that the result does not have.
+
+    Args:
+        at, rest, ignore, option: as in :func:`require_taken`.
+        stacklevel: of :func:`warnings.warn`, for a function that ``checked`` wraps.
+    """
     said = []
     for argument, names in rest.items():
         own = [repr(name)[:60] for name in dict.fromkeys(names) if name not in ignore]
@@ -61,7 +70,7 @@ def account_for(
             said.append(", ".join(own[:_MOST_NAMES]) + more + takes)
     if said:
         warnings.warn(
-            f"{at}{source}: left out {'; '.join(said)}; ignore=[..] leaves them out without a "
+            f"{at}left out {'; '.join(said)}; {option.format('..')} leaves them out without a "
             "warning",
             ConversionWarning,
             stacklevel=stacklevel,
@@ -71,13 +80,11 @@ def account_for(
 _MOST_NAMES = 8  # in one message
 
 
-def account_for_repeats(
-    at: str, source: str, repeats: int, duplicates: str, stacklevel: int = 4
-) -> None:
+def warn_of_repeats(at: str, repeats: int, duplicates: str, stacklevel: int = 4) -> None:
     """Names the edges that are listed more than once and become one, in one warning."""
     if repeats and duplicates == "same":
         warnings.warn(
-            f"{at}{source}: {repeats} edges are listed again and count once; duplicates='first' "
+            f"{at}{repeats} edges are listed again and count once; duplicates='first' "
             "says so without a warning, 'sum' and 'mean' use the features of all",
             ConversionWarning,
             stacklevel=stacklevel,

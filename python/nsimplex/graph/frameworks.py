@@ -15,12 +15,13 @@ from .batches import TupleBatch
 from .conversion_checks import (
     WEIGHTS,
     ConversionWarning,
-    account_for,
-    account_for_repeats,
     has_weights,
     joined,
     renamed,
     repeats_in,
+    require_taken,
+    warn_of_repeats,
+    warn_of_rest,
 )
 from .conversions import from_edge_index
 from .graph_data import GraphData
@@ -81,8 +82,9 @@ def from_pyg(
                 weights = name in WEIGHTS and has_weights(value)
                 into = changing if weights else rest
                 into.setdefault(_taker(each, value), []).append(name)
-    account_for(at, "data", rest, ignore, changing)
-    account_for_repeats(at, "data", repeats, duplicates)
+    require_taken(f"{at}data: ", changing, ignore)
+    warn_of_rest(f"{at}data: ", rest, ignore)
+    warn_of_repeats(f"{at}data: ", repeats, duplicates)
     return made[0] if several[0] is data else joined(made, f"{at}data")
 
 
@@ -183,7 +185,8 @@ def from_dgl(
             if name not in taken and not name.startswith("_"):
                 weights = (argument, name) in _DGL_WEIGHTS and has_weights(table[name])
                 (changing if weights else rest).setdefault(argument, []).append(name)
-    account_for(at, "graph", rest, ignore, changing)
+    require_taken(f"{at}graph: ", changing, ignore)
+    warn_of_rest(f"{at}graph: ", rest, ignore)
     counts, nodes = graph.batch_num_nodes(), graph.num_nodes()
     index = torch.stack([each.to(torch.int64) for each in graph.edges()])
     made = renamed(
@@ -199,7 +202,7 @@ def from_dgl(
         duplicates=duplicates,
         num_graphs=len(counts),
     )
-    account_for_repeats(at, "graph", repeats_in(index, nodes), duplicates)
+    warn_of_repeats(f"{at}graph: ", repeats_in(index, nodes), duplicates)
     return made
 
 
@@ -267,8 +270,10 @@ def _pyg_attributes(data: Any) -> dict[str, Any]:
 
 
 def _repeats(data: Any, made: GraphData) -> int:
-    if data.edge_index is None or _is_hypergraph(data):
+    if data.edge_index is None or not data.edge_index.numel():
         return 0
+    if _is_hypergraph(data):
+        return int(data.edge_index[1].max()) + 1 - made.num_edges
     return repeats_in(data.edge_index, made.num_nodes)
 
 

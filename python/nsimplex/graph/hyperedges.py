@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -124,7 +124,7 @@ def from_hyperedge_index(
 
 @checked
 def from_hyperedges(
-    hyperedges: Sequence[Iterable[Hashable]],
+    hyperedges: Sequence[Any],
     num_nodes: int | None = None,
     edge_features: Tensor | None = None,
     *,

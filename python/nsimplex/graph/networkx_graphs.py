@@ -13,12 +13,13 @@ from .._arguments import checked, describe
 from .._choices import Duplicates, Level, ListedDirections
 from .conversion_checks import (
     WEIGHTS,
-    account_for,
-    account_for_repeats,
     has_weights,
     renamed,
     repeats_in,
     require_choice,
+    require_taken,
+    warn_of_repeats,
+    warn_of_rest,
 )
 from .conversions import from_edge_index
 from .graph_data import GraphData
@@ -115,7 +116,7 @@ def from_networkx(
         duplicates=duplicates,
         num_graphs=len(several),
     )
-    account_for_repeats(at, "graphs", repeats_in(index, starts[-1]), duplicates)
+    warn_of_repeats(f"{at}graphs: ", repeats_in(index, starts[-1]), duplicates)
     names = tuple(name for named in nodes for name, _ in named)
     origin = [columns[each] for each in made.origin]
     return replace(made, names=names, classes=classes, origin=origin)
@@ -130,25 +131,20 @@ def _account(
     ignore: Sequence[str],
 ) -> None:
     """Names the attributes that are not taken."""
-    left = {
-        place: [
-            name
-            for name in dict.fromkeys(key for own in rows for key in own)
-            if name not in taken[place]
-        ]
-        for place, rows in (("graph", of_graphs), ("node", of_nodes), ("edge", of_edges))
-    }
+    left, rest = {}, {}
+    for place, rows in (("node", of_nodes), ("edge", of_edges), ("graph", of_graphs)):
+        known = {name: value for own in rows for name, value in own.items()}
+        left[place] = [name for name in known if name not in taken[place]]
+        for name in left[place]:
+            numbers = place != "graph" and _cell(known[name]) is not None
+            rest.setdefault(f"{place}_features" if numbers else "target", []).append(name)
     weights = [
         name
         for name in left["edge"]
         if name in WEIGHTS and has_weights(own.get(name) for own in of_edges)
     ]
-    rest = {
-        "node_features": left["node"],
-        "edge_features": [name for name in left["edge"] if name not in weights],
-        "target": left["graph"],
-    }
-    account_for(at, "graphs", rest, ignore, {"edge_features": weights}, stacklevel=5)
+    require_taken(f"{at}graphs: ", {"edge_features": weights}, ignore)
+    warn_of_rest(f"{at}graphs: ", rest, ignore, stacklevel=5)
 
 
 @checked

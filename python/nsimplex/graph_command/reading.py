@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .._csv_text import read_text
 from .._npz import read_npz
 from .._printable import printable
-from ..graph import GraphData, read_hif
+from ..graph import GraphData
+from ..graph.hif import account_for_records, read_records, with_shared
 from ..graph_files import read_graphs
 from .arrays import read_arrays, read_hdf5
 from .molecule_rows import read_molecules
@@ -293,10 +292,12 @@ def _read_graph6(path: str, recipe: Recipe, graphs: str) -> Loaded:
     return Loaded(data, targets, [_GRAPH], [[str(each)] for each in range(batch.graphs)])
 
 
-def _attributes(path: str, records: dict[str, dict[str, Any]], name: str) -> Table:
+def _attributes(path: str, records: Mapping[Any, dict[str, Any]], name: str) -> Table:
     """Attributes of nodes or hyperedges as columns of text; those that are no text and no number
     are left out."""
-    columns: dict[str, list[str]] = {name: list(records)}
+    columns: dict[str, list[str]] = {name: [str(each) for each in records]}
+    if len(set(columns[name])) < len(records):
+        raise ValueError(f"cannot read {printable(path)}: a number and a text name one {name}")
     for attribute in dict.fromkeys(key for own in records.values() for key in own):
         values = [own.get(attribute) for own in records.values()]
         if all(isinstance(each, (str, int, float, bool, type(None))) for each in values):
@@ -310,29 +311,24 @@ def _attributes(path: str, records: dict[str, dict[str, Any]], name: str) -> Tab
 def _read_hif(path: str, recipe: Recipe) -> Loaded:
     if recipe.task not in ("node", "hyperedge"):
         raise ValueError(f"--task: expected node or hyperedge for HIF, got {recipe.task}")
-    read_hif(path)  # checks the file
-    content = json.loads(read_text(path))
-    if content.get("network-type", "undirected") == "directed":
+    records = read_records(path)
+    if records.kind == "directed":
         raise ValueError(f"cannot read {printable(path)}: directed hypergraphs are not supported")
-    records: dict[str, dict[str, dict[str, Any]]] = {"node": {}, "edge": {}}
-    for name, own in records.items():
-        for each in content.get(f"{name}s", []):
-            weight = {"weight": each["weight"]} if "weight" in each else {}
-            own[str(each[name])] = {**weight, **(each.get("attrs") or {})}
-    members: dict[str, list[str]] = {}
-    for each in content["incidences"]:
-        node, edge = str(each["node"]), str(each["edge"])
-        records["node"].setdefault(node, {})
-        records["edge"].setdefault(edge, {})
-        members.setdefault(edge, []).append(node)
-    node_table = _attributes(path, records["node"], "node")
-    table = _attributes(path, records["edge"], "edge")
+    node_table = _attributes(path, records.nodes, "node")
+    table = _attributes(path, with_shared(records), "edge")
     recipe.see(node_table, table)
+    recipe.seen += [*(name for own in records.incidences for name in own), *records.metadata]
+    recipe.seen += [*records.others, "direction", "network-type"]
     recipe.require_ignored()
-    number = {name: place for place, name in enumerate(records["node"])}
+    taken = {"node": [*node_table.columns], "edge": [*table.columns], "graph": []}
+    account_for_records(path, records, taken, recipe.ignore, "--ignore {}")
+    members: dict[str, list[str]] = {}
+    for node, edge in records.pairs:
+        members.setdefault(str(edge), []).append(str(node))
+    number = {name: place for place, name in enumerate(node_table.columns["node"])}
     edges: list[tuple[int, ...]] = []
     rows: list[int] = []
-    for row, name in enumerate(records["edge"]):
+    for row, name in enumerate(table.columns["edge"]):
         distinct = list(dict.fromkeys(members[name]))
         if _has_size(table, row, distinct, recipe):
             edges.append(tuple(number[node] for node in distinct))

@@ -520,7 +520,7 @@ def test_hyperedges_of_mixed_sizes():
         ),
         (
             lambda: graph.from_hyperedges(["ab"]),
-            "[from_hyperedges] hyperedges[0]: expected ",
+            "[from_hyperedges] hyperedges[0]: expected nodes or their names, got 'ab'",
         ),
         (
             lambda: graph.from_hyperedge_index(torch.tensor([[0, 1], [0, 2]])),

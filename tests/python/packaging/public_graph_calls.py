@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import torch
 
 from nsimplex import graph
+
+_EMPTY = tempfile.TemporaryDirectory()
+
+
+def absent(name: str) -> str:
+    """The path of a file that is not there, in a folder that is not there."""
+    return str(Path(_EMPTY.name) / "none" / name)
 
 
 class PygData:
@@ -219,15 +229,21 @@ GRAPH_CALLS = {
     "graph.soft_f1_loss": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
     "graph.class_numbers": lambda: ([["b", "a", "b"]], {}),
     "graph.read_hif": lambda: (
-        ["/nonexistent/graph.json"],
-        dict(node_features=["a"], edge_features=["b"], target="c"),
+        [absent("graph.json")],
+        dict(
+            node_features=["a"],
+            edge_features=["b"],
+            target="c",
+            duplicates="same",
+            ignore=["d"],
+        ),
     ),
-    "graph.write_hif": lambda: ([graph_data(), "/nonexistent/graph.json"], {}),
+    "graph.write_hif": lambda: ([graph_data(), absent("graph.json")], {}),
     "graph.lift_cliques": lambda: ([graph_data(), 3], {}),
     "graph.lift_line_graph": lambda: ([graph_data()], {}),
     "graph.lift_k_hop_sets": lambda: ([graph_data(), 2], {}),
     "graph.with_random_walk_encodings": lambda: ([graph_data(), 2], {}),
     "graph.with_laplacian_encodings": lambda: ([graph_data(), 2], {}),
     "graph.edge_curvatures": lambda: ([pairs()], {}),
-    "graph.read_molecules": lambda: (["/nonexistent/molecules.npz"], dict(directions="both")),
+    "graph.read_molecules": lambda: ([absent("molecules.npz")], dict(directions="both")),
 }
