@@ -9,6 +9,7 @@
 #include "attention/common/attention_check.h"
 #include "kernels/common/sparse_problem.h"
 #include "support/named_option.h"
+#include "support/transforms.h"
 
 namespace nsimplex::sparse {
 TuplePattern pattern_of(const Options& options) {
@@ -71,6 +72,9 @@ void check_list(const Call& call) {
                     "[sparse_attention] offsets: expected [1 or B, G, Tq + 1] with pattern 'list', "
                     "got none");
   const Tensor& offsets = *call.offsets;
+  TORCH_CHECK_VALUE(!is_mapped(offsets),
+                    "[sparse_attention] offsets: expected the same for all that vmap maps over, "
+                    "got a dimension of vmap; lists of different lengths go in a batch");
   TORCH_CHECK_TYPE(offsets.scalar_type() == at::kLong,
                    "[sparse_attention] offsets: expected int64, got ", offsets.scalar_type());
   TORCH_CHECK_VALUE(offsets.device() == call.query.device(),
@@ -220,8 +224,13 @@ void check(const BackwardCall& call) {
 }
 
 void check_values(const Call& call) {
-  check_values(call, call.indices.contiguous(),
-               call.offsets ? call.offsets->contiguous() : Tensor());
+  const BelowTransforms below;
+  if (!has_numbers(call.indices) || (call.offsets && !has_numbers(*call.offsets))) return;
+  // vmap may map over tuples or sets. Those of all its calls are checked as one list.
+  const Tensor indices = below_transforms(call.indices);
+  const int64_t dims = call.indices.dim(), mapped = indices.dim() - dims;
+  check_values(call, (mapped > 0 ? indices.flatten(0, mapped) : indices).contiguous(),
+               call.offsets ? below_transforms(*call.offsets).contiguous() : Tensor());
 }
 
 void check_values(const Call& call, const Tensor& indices, const Tensor& offsets) {

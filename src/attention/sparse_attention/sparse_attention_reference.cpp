@@ -16,6 +16,7 @@
 #include "attention/common/attention_normalizer.h"
 #include "attention/sparse_attention/sparse_attention_terms.h"
 #include "support/infinity.h"
+#include "support/transforms.h"
 
 namespace nsimplex::sparse {
 namespace {
@@ -30,6 +31,13 @@ Tensor pick(const Tensor& sets, const Tensor& row, const Tensor& column) {
   return sets.flatten().index_select(0, row * sets.size(1) + column);
 }
 
+// A row's number for each element of a tensor of these sizes, flattened.
+Tensor spread_rows(const Tensor& rows, at::IntArrayRef sizes) {
+  Tensor column = rows;
+  while (column.dim() < static_cast<int64_t>(sizes.size())) column = column.unsqueeze(-1);
+  return column.expand(sizes).flatten();
+}
+
 }  // namespace
 
 TupleList::TupleList(const Call& call, const Settings& settings, int64_t entry, int64_t group)
@@ -39,11 +47,16 @@ TupleList::TupleList(const Call& call, const Settings& settings, int64_t entry, 
       group_(group),
       heads_(call.keys[0].size(1) / settings.list_groups) {
   indices_ = call.indices.to(at::kLong);
-  if (settings.pattern == TuplePattern::list) {
-    offsets_ = call.offsets->select(0, entry).select(0, group).cpu().contiguous();
-  } else {
+  if (settings.pattern != TuplePattern::list) {
     indices_ = indices_.select(0, entry).select(0, group);
+    mapped_ = is_mapped(indices_);
+    return;
   }
+  TORCH_CHECK_VALUE(has_numbers(*call.offsets),
+                    "[sparse_attention] offsets: expected numbers that can be read, got a tensor "
+                    "of a traced graph; a second derivative of a list runs outside of it");
+  const BelowTransforms below;
+  offsets_ = below_transforms(*call.offsets).select(0, entry).select(0, group).cpu().contiguous();
 }
 
 Tensor TupleList::part(const Tensor& tensor) const {
@@ -77,10 +90,10 @@ void TupleList::for_each_chunk(int64_t most,
         visit(listed(first, count));
         break;
       case TuplePattern::product:
-        visit(combinations(first, count));
+        visit(mapped_ ? all_combinations(first, count) : combinations(first, count));
         break;
       case TuplePattern::path:
-        visit(chains(first, count));
+        visit(mapped_ ? all_chains(first, count) : chains(first, count));
         break;
     }
     first += count;
@@ -92,7 +105,7 @@ TupleChunk TupleList::listed(int64_t first, int64_t count) const {
   const Tensor tuples = indices_.narrow(0, offset[0], offset[count] - offset[0]);
   const Tensor counts = offsets_.narrow(0, first, count + 1).diff();
   const Tensor rows = at::repeat_interleave(counts).to(indices_.device());
-  return {first, count, rows, tuples.unbind(1)};
+  return {first, count, rows, tuples.unbind(1), {}};
 }
 
 TupleChunk TupleList::combinations(int64_t first, int64_t count) const {
@@ -105,7 +118,7 @@ TupleChunk TupleList::combinations(int64_t first, int64_t count) const {
     all = all.unsqueeze(-1).logical_and(filled.view(shape));
   }
   std::vector<Tensor> at_place = places(all);
-  TupleChunk chunk{first, count, at_place[0], {}};
+  TupleChunk chunk{first, count, at_place[0], {}, {}};
   for (int m = 0; m < settings_.order; ++m) {
     chunk.keys.push_back(pick(sets, chunk.rows, at_place[1 + m]));
   }
@@ -113,7 +126,7 @@ TupleChunk TupleList::combinations(int64_t first, int64_t count) const {
 }
 
 TupleChunk TupleList::chains(int64_t first, int64_t count) const {
-  TupleChunk chunk{first, count, at::arange(count, indices_.options()), {}};
+  TupleChunk chunk{first, count, at::arange(count, indices_.options()), {}, {}};
   Tensor position = chunk.rows + (first + indices_.size(0) - queries_);
   for (int m = 0; m < settings_.order; ++m) {
     const Tensor sets = indices_.index_select(0, position);
@@ -122,6 +135,38 @@ TupleChunk TupleList::chains(int64_t first, int64_t count) const {
     grow(chunk.rows);
     for (Tensor& key : chunk.keys) grow(key);
     position = pick(sets, at_place[0], at_place[1]);
+    chunk.keys.push_back(position);
+  }
+  return chunk;
+}
+
+TupleChunk TupleList::all_combinations(int64_t first, int64_t count) const {
+  const Tensor sets = indices_.narrow(0, first, count);
+  at::DimVector all(settings_.order + 1, sets.size(1));  // [queries, k, .., k]
+  all[0] = count;
+  TupleChunk chunk{first, count, spread_rows(at::arange(count, indices_.options()), all), {}, {}};
+  for (int m = 0; m < settings_.order; ++m) {
+    at::DimVector own(settings_.order + 1, 1);
+    own[0] = count;
+    own[m + 1] = sets.size(1);
+    const Tensor key = sets.reshape(own).expand(all).flatten(), none = key.lt(0);
+    chunk.keys.push_back(key.clamp_min(0));
+    chunk.missing = m == 0 ? none : chunk.missing.logical_or(none);
+  }
+  return chunk;
+}
+
+TupleChunk TupleList::all_chains(int64_t first, int64_t count) const {
+  TupleChunk chunk{first, count, at::arange(count, indices_.options()), {}, {}};
+  Tensor position = chunk.rows + (first + indices_.size(0) - queries_);
+  for (int m = 0; m < settings_.order; ++m) {
+    const Tensor sets = indices_.index_select(0, position), none = sets.lt(0);
+    const auto grow = [&](Tensor& tensor) { tensor = spread_rows(tensor, none.sizes()); };
+    grow(chunk.rows);
+    for (Tensor& key : chunk.keys) grow(key);
+    if (m > 0) grow(chunk.missing);
+    chunk.missing = m == 0 ? none.flatten() : chunk.missing.logical_or(none.flatten());
+    position = sets.clamp_min(0).flatten();
     chunk.keys.push_back(position);
   }
   return chunk;
@@ -305,6 +350,7 @@ class ListBackward {
 
 Output reference_forward(const Call& call) {
   check(call);
+  if (call.query.is_cpu()) check_values(call);
   const Settings settings = settings_of(call);
   const ListResults lists = over_lists(
       call, settings, [&](const TupleList& list) { return list_forward(call, settings, list); });
@@ -321,6 +367,7 @@ Output reference_forward(const Call& call) {
 Gradients reference_backward(const BackwardCall& backward) {
   check(backward);
   const Call& call = backward.forward;
+  if (call.query.is_cpu()) check_values(call);
   const Settings settings = settings_of(call);
   const ListResults lists = over_lists(call, settings, [&](const TupleList& list) {
     return ListBackward(backward, settings, list).run(list);
@@ -350,37 +397,23 @@ Gradients reference_backward(const BackwardCall& backward) {
 
 namespace {
 
-// The checks of every backend: the values of lists are read if they are on the CPU, and otherwise
-// trusted.
-Output composite_forward(const Call& call) {
-  check(call);
-  if (call.query.is_cpu()) check_values(call);
-  return reference_forward(call);
-}
-
-Gradients composite_backward(const BackwardCall& call) {
-  check(call);
-  if (call.forward.query.is_cpu()) check_values(call.forward);
-  return reference_backward(call);
-}
-
 Output device_forward(const Call& call) {
   check(call);
-  return call.query.is_cpu() || !has_products(call) ? composite_forward(call)
+  return call.query.is_cpu() || !has_products(call) ? reference_forward(call)
                                                     : products_forward(call);
 }
 
 Gradients device_backward(const BackwardCall& call) {
   check(call);
-  return call.forward.query.is_cpu() || !has_products(call.forward) ? composite_backward(call)
+  return call.forward.query.is_cpu() || !has_products(call.forward) ? reference_backward(call)
                                                                     : products_backward(call);
 }
 
 TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("sparse_attention", TORCH_FN(flat<&device_forward>));
-  m.impl("sparse_attention_reference", TORCH_FN(flat<&composite_forward>));
+  m.impl("sparse_attention_reference", TORCH_FN(flat<&reference_forward>));
   m.impl("sparse_attention_backward", TORCH_FN(flat<&device_backward>));
-  m.impl("sparse_attention_reference_backward", TORCH_FN(flat<&composite_backward>));
+  m.impl("sparse_attention_reference_backward", TORCH_FN(flat<&reference_backward>));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct TupleChunk {
   int64_t first_query = 0, queries = 0;
   at::Tensor rows;               ///< int64 [n], ascending: the query, counted from first_query
   std::vector<at::Tensor> keys;  ///< N of int64 [n]
+  at::Tensor missing;            ///< bool [n]: no tuples; undefined: all are tuples
 };
 
 /// One of the lists of a call. It belongs to one batch entry or to all, and to a group of key
@@ -45,13 +46,17 @@ class TupleList {
   TupleChunk listed(int64_t first, int64_t count) const;
   TupleChunk combinations(int64_t first, int64_t count) const;
   TupleChunk chains(int64_t first, int64_t count) const;
+  /// The same with as many rows for every query, whatever the sets hold.
+  TupleChunk all_combinations(int64_t first, int64_t count) const;
+  TupleChunk all_chains(int64_t first, int64_t count) const;
   /// The number of queries from `first` on that make a chunk.
   int64_t chunk_length(int64_t first, int64_t most) const;
 
   const Settings& settings_;
   int64_t queries_, entry_, group_, heads_;
-  at::Tensor indices_;  ///< int64; list: [nnz, N]; otherwise the sets, [rows, k]
-  at::Tensor offsets_;  ///< int64 [Tq + 1], on the CPU
+  bool mapped_ = false;  ///< whether vmap maps over the sets
+  at::Tensor indices_;   ///< int64; list: [nnz, N]; otherwise the sets, [rows, k]
+  at::Tensor offsets_;   ///< int64 [Tq + 1], on the CPU
 };
 
 /// Whether products of matrices compute the call (sparse_attention_products.cpp). They support sets

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attention/common/attention_arguments.h"
+#include "support/infinity.h"
 
 namespace nsimplex::sparse {
 namespace {
@@ -145,8 +146,12 @@ ChunkTerms::ChunkTerms(const ListPart& part, const TupleChunk& chunk)
     : part_(part), chunk_(chunk), query_(spread(rows(part.query))) {
   const int order = part.settings.order;
   for (int m = 0; m < order; ++m) {
-    keys_.push_back(part.keys[m].index_select(2, chunk.keys[m]).unsqueeze(2));
-    values_.push_back(part.values[m].index_select(2, chunk.keys[m]));
+    const auto gather = [&](const Tensor& from) {
+      const Tensor rows = from.index_select(2, chunk.keys[m]);
+      return chunk.missing.defined() ? rows.masked_fill(chunk.missing.unsqueeze(-1), 0) : rows;
+    };
+    keys_.push_back(gather(part.keys[m]).unsqueeze(2));
+    values_.push_back(gather(part.values[m]));
   }
   leading_.push_back(order > 1 ? keys_[0]
                                : at::ones({1, 1, 1, 1, part.form.unit_channels(query_.size(-1))},
@@ -157,7 +162,10 @@ ChunkTerms::ChunkTerms(const ListPart& part, const TupleChunk& chunk)
   combined_ = part.form.with_query().z(leading_.back(), query_);
 }
 
-Tensor ChunkTerms::logits() const { return (combined_ * keys_.back()).sum(-1); }
+Tensor ChunkTerms::logits() const {
+  const Tensor logits = (combined_ * keys_.back()).sum(-1);
+  return chunk_.missing.defined() ? logits.masked_fill(chunk_.missing, -kInfinity) : logits;
+}
 
 Tensor ChunkTerms::rows(const Tensor& tensor) const {
   return tensor.narrow(kRowDimension, chunk_.first_query, chunk_.queries);

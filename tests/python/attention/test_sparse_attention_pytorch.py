@@ -222,6 +222,95 @@ def test_vmap_over_inputs_that_share_a_list():
         torch.testing.assert_close(lses[i], lse)
 
 
+@pytest.mark.parametrize("reduce", ["product", "mlp"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_transforms_give_what_autograd_gives(pattern, reduce):
+    problem = small(pattern, 2, reduce=reduce)
+    if reduce == "mlp":
+        weights = reducer_weights(reduce, 2, 1, 2, torch.Generator().manual_seed(2))
+        problem.options["reducer_weights"] = [w.double() for w in weights]
+    inputs = [leaf.detach() for leaf in problem.inputs]
+
+    def loss(*leaves):
+        out, lse = problem.call(*leaves, function=nsimplex.sparse_attention)
+        return out.sin().sum() + lse.cos().sum()
+
+    places = tuple(range(len(inputs)))
+    leaves = [leaf.clone().requires_grad_() for leaf in inputs]
+    first = torch.autograd.grad(loss(*leaves), leaves)
+    func, one = torch.func, lambda query: loss(query, *inputs[1:])
+    tangents = [torch.randn_like(leaf) for leaf in inputs]
+    along = sum((g * t).sum() for g, t in zip(first, tangents))
+    many = torch.stack([inputs[0], 2 * inputs[0]])
+    same = torch.testing.assert_close
+    same(func.grad(loss, places)(*inputs), first)
+    same(func.vjp(loss, *inputs)[1](torch.ones((), dtype=torch.float64)), first)
+    same(func.jvp(loss, tuple(inputs), tuple(tangents))[1], along)
+    same(func.jacrev(loss, places)(*inputs), first)
+    same(func.jacfwd(loss, places)(*inputs), first)
+    same(func.hessian(one)(inputs[0]), torch.autograd.functional.hessian(one, inputs[0]))
+    same(func.vmap(one)(many), torch.stack([one(query) for query in many]))
+    same(func.vmap(func.grad(one))(many), torch.stack([func.grad(one)(query) for query in many]))
+
+
+@pytest.mark.parametrize("reduce", ["product", "mlp"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_vmap_over_lists(pattern, order, reduce):
+    """Sets may have any -1, and tuples of a list may differ, in number the same."""
+    problem = small(pattern, order, reduce=reduce)
+    if reduce == "mlp":
+        weights = reducer_weights(reduce, order, 1, 2, torch.Generator().manual_seed(2))
+        problem.options["reducer_weights"] = [w.double() for w in weights]
+    inputs = [leaf.detach() for leaf in problem.inputs]
+    indices = problem.options["indices"]
+    other = indices.flip(-1 if pattern == "list" else -2)
+    if pattern != "list":
+        other[..., 0, 1:] = -1
+        inputs[1][:, :, 0] = torch.nan  # a key of no set where others have a -1
+        indices, other = indices.clamp_min(1), other.masked_fill(other == 0, 1)
+    many = torch.stack([indices, other])
+
+    def loss(indices, query):
+        options = {**problem.options, "indices": indices}
+        made = nsimplex.sparse_attention(
+            query, inputs[1 : 1 + order], inputs[1 + order :], return_lse=True, **options
+        )
+        return made[0].sin().sum() + made[1].cos().sum()
+
+    def gradient(indices, query):
+        query = query.clone().requires_grad_()
+        return torch.autograd.grad(loss(indices, query), query)[0]
+
+    query = inputs[0]
+    torch.testing.assert_close(
+        torch.vmap(loss, (0, None))(many, query), torch.stack([loss(i, query) for i in many])
+    )
+    torch.testing.assert_close(
+        torch.vmap(torch.func.grad(loss, 1), (0, None))(many, query),
+        torch.stack([gradient(i, query) for i in many]),
+    )
+
+
+def test_transforms_check_lists_too():
+    q = torch.randn(1, 1, 2, 4)
+    wrong, offsets = torch.tensor([[0], [7]]), torch.tensor([[[0, 1, 2]]])
+
+    def loss(q, indices=wrong, offsets=offsets):
+        return nsimplex.sparse_attention(q, [q], [q], indices, offsets).sum()
+
+    for call in (
+        lambda: torch.func.grad(loss)(q),
+        lambda: torch.vmap(loss, (None, 0))(q, wrong[None]),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^\[sparse_attention\] indices\[1, 0\]: expected 0 to"
+        ):
+            call()
+    with pytest.raises(ValueError, match=r"^\[sparse_attention\] offsets: .* dimension of vmap"):
+        torch.vmap(loss, (None, None, 0))(q, wrong, offsets[None])
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_memory_order_and_meta(pattern):
     problem = sparse_problem(pattern, 2)[0].to(torch.float32)
