@@ -6,9 +6,12 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "attention/routing/selection.h"
+#include "support/as_function.h"
+#include "support/size_limits.h"
 
 namespace nsimplex {
 namespace routing {
@@ -20,8 +23,8 @@ TupleList list_of_rows(std::vector<Tensor> columns, const Tensor& owner, int64_t
   const Tensor counts = at::bincount(owner, {}, batch * queries);
   const Tensor ends = at::constant_pad_nd(counts.cumsum(0), {1, 0});
   // Windows of Tq + 1 numbers: the end of one batch entry is the beginning of the next.
-  const Tensor offsets =
-      queries == 0 ? ends.new_zeros({batch, 1}) : ends.unfold(0, queries + 1, queries).contiguous();
+  const Tensor offsets = batch * queries == 0 ? ends.new_zeros({batch, queries + 1})
+                                              : ends.unfold(0, queries + 1, queries).contiguous();
   return {at::stack(columns, 1), offsets.unsqueeze(1)};
 }
 
@@ -38,9 +41,10 @@ struct Ragged {
   }
 
   // Every item of every given row, in order: (place of its row in `rows`, item).
-  std::pair<Tensor, Tensor> expand(const Tensor& rows) const {
+  std::pair<Tensor, Tensor> expand(const char* function, const Tensor& rows) const {
     const Tensor first = begin.index_select(0, rows);
     const Tensor counts = begin.index_select(0, rows + 1) - first;
+    as_function(function, [&] { require_room("table", {counts.sum().item<int64_t>()}); });
     const Tensor parent = at::repeat_interleave(counts);
     const Tensor before = counts.cumsum(0) - counts;
     const Tensor place =
@@ -67,13 +71,13 @@ void check_table(const char* function, const Tensor& table, int64_t order, int64
 // Extends tuples key by key. `next_row` returns the row of the table that continues a tuple, from
 // the positions of its query and its last key.
 template <class NextRow>
-TupleList grow(const Tensor& table, const Tensor& first_rows, int64_t order, int64_t queries,
-               NextRow&& next_row) {
+TupleList grow(const char* function, const Tensor& table, const Tensor& first_rows, int64_t order,
+               int64_t queries, NextRow&& next_row) {
   const Ragged ragged(table);
   Tensor owner = at::arange(first_rows.size(0), first_rows.options()), rows = first_rows;
   std::vector<Tensor> columns;
   for (int64_t m = 0; m < order; ++m) {
-    const auto [parent, item] = ragged.expand(rows);
+    const auto [parent, item] = ragged.expand(function, rows);
     for (Tensor& column : columns) column = column.index_select(0, parent);
     columns.push_back(item);
     owner = owner.index_select(0, parent);
@@ -85,7 +89,7 @@ TupleList grow(const Tensor& table, const Tensor& first_rows, int64_t order, int
 std::tuple<Tensor, Tensor> product(const Tensor& table, int64_t order) {
   check_table("product_list", table, order, -1);
   const Tensor rows = at::arange(table.size(0) * table.size(1), table.options());
-  const TupleList list = grow(table, rows, order, table.size(1),
+  const TupleList list = grow("product_list", table, rows, order, table.size(1),
                               [&](const Tensor& owner, const Tensor&) { return owner; });
   return {list.indices, list.offsets};
 }
@@ -102,7 +106,7 @@ std::tuple<Tensor, Tensor> path(const Tensor& table, int64_t order, int64_t quer
   const Tensor rows = (batch_begin.unsqueeze(1) + last).flatten();
   const Tensor entry_begin = batch_begin.unsqueeze(1).expand({batch, queries}).flatten();
   const TupleList list =
-      grow(table, rows, order, queries, [&](const Tensor& owner, const Tensor& key) {
+      grow("path_list", table, rows, order, queries, [&](const Tensor& owner, const Tensor& key) {
         return entry_begin.index_select(0, owner) + key;
       });
   return {list.indices, list.offsets};
@@ -115,6 +119,7 @@ std::tuple<Tensor, Tensor> hyperedges(const Tensor& edges, int64_t nodes, bool p
   TORCH_CHECK_TYPE(edges.scalar_type() == at::kLong,
                    "[hyperedge_list] hyperedges: expected int64, got ", edges.scalar_type());
   TORCH_CHECK_VALUE(nodes >= 0, "[hyperedge_list] nodes: expected at least 0, got ", nodes);
+  as_function("hyperedge_list", [&] { require_room("nodes", {nodes}); });
   if (edges.numel() > 0) {
     const int64_t low = edges.min().item<int64_t>(), high = edges.max().item<int64_t>();
     TORCH_CHECK_VALUE(low >= 0 && high < nodes, "[hyperedge_list] hyperedges: expected nodes 0 to ",
@@ -181,6 +186,7 @@ Tensor table_of_pairs(const Tensor& pairs, int64_t batch, int64_t rows, int64_t 
   // A table has at least one column. For a graph without edges, it contains -1.
   const int64_t width =
       degrees.numel() == 0 ? 1 : std::max<int64_t>(degrees.max().item<int64_t>(), 1);
+  as_function("neighbours", [&] { require_room("adjacency", {batch, rows, width}); });
   const Tensor before = degrees.cumsum(0) - degrees;
   const Tensor place = at::arange(row.size(0), row.options()) - before.index_select(0, row);
   const Tensor table = at::full({batch * rows, width}, -1, row.options());
@@ -235,6 +241,9 @@ Tensor of_csr(const Tensor& crow, const Tensor& col, int64_t columns, bool self_
                       columns - 1, ", got ", low, " to ", high);
   }
   check_square(self_loops, rows, columns);
+  TORCH_CHECK_VALUE(saturating_product(rows, columns) < std::numeric_limits<int64_t>::max(),
+                    "[neighbours] adjacency: expected fewer than 2^63 places, got ", rows, " x ",
+                    columns);
   Tensor pairs = at::repeat_interleave(degrees) * columns + places;
   if (self_loops) pairs = with_self_loops(pairs, 1, rows);
   return table_of_pairs(pairs, 1, rows, columns);
