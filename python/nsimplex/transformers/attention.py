@@ -15,7 +15,7 @@ from transformers.masking_utils import eager_mask, sdpa_mask
 from .._arguments import describe
 from ..attention import attention
 
-__all__ = ["attend", "attention_forward", "seen_by", "stored"]
+__all__ = ["attend", "attention_forward", "require_causal_model", "seen_by", "stored"]
 
 _MOST_TUPLES = 2**26  # of a mask that names every tuple
 
@@ -159,6 +159,17 @@ AttentionInterface.register("nsimplex", attention_forward)
 AttentionMaskInterface.register("nsimplex", make_mask)
 
 
+def require_causal_model(at: str, config: Any) -> None:
+    """Check that a model's masks are causal, and that they are made in a way that is read here."""
+    if not getattr(config, "is_causal", True):
+        raise ValueError(f"{at}is_causal: expected True, got False; simplicial layers are causal")
+    made_by = config._attn_implementation
+    if made_by not in (None, "eager", "sdpa", "nsimplex"):
+        raise ValueError(
+            f"{at}attn_implementation: expected eager, sdpa or nsimplex, got {made_by}"
+        )
+
+
 class Seen(NamedTuple):
     """What a model's mask admits, as arguments of :func:`attend`.
 
@@ -243,6 +254,11 @@ def _read(mask: Tensor, queries: int, length: int) -> Seen:
     keys = admitted[:, -1]
     if torch.equal(admitted, (column <= row) & keys[:, None, :]):
         return _of_keys(keys)
+    if (admitted & (column > row)).any():
+        raise ValueError(
+            "[nsimplex] attention_mask: expected tokens that see none after them, got some that "
+            "do; simplicial layers are causal"
+        )
     if queries == length:  # documents one after the other
         own = admitted.diagonal(dim1=1, dim2=2)
         first = torch.where(own, admitted.int().argmax(-1), column)

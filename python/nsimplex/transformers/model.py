@@ -15,15 +15,25 @@ from transformers.models.llama.modeling_llama import (
     LlamaPreTrainedModel,
 )
 
+from .._arguments import describe
 from .._choices import Form, Norm, Normalizer, ScaleName
 from ..nn.checks import MOST_AXES, require, require_name, require_scale, require_whole
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
-from .attention import attend, stored
+from .attention import attend, require_causal_model, stored
 
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
 
 _EPSILON = 1e-6
+#: Fields of other models. A Llama would keep them and obey none.
+_OF_OTHERS = (
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "partial_rotary_factor",
+    "query_pre_attn_scalar",
+    "sliding_window",
+    "use_sliding_window",
+)
 
 
 def _known(size: int | None) -> int:
@@ -36,7 +46,7 @@ class SimplicialConfig(LlamaConfig):
     """Shape of a :class:`SimplicialForCausalLM`: all fields of ``LlamaConfig``, and these.
 
     Args:
-        every: every ``every``-th layer is simplicial; 0: none.
+        every: every ``every``-th layer is simplicial, at most the number of layers; 0: none.
         order: N, the number of keys of a tuple.
         window: the last keys that a query sees, one number per axis or one for all; None or -1:
             all.
@@ -61,8 +71,25 @@ class SimplicialConfig(LlamaConfig):
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
+        self.require_obeyed()
+
+    def require_obeyed(self) -> None:
+        """Check that a model can be built that obeys every field."""
         at = "[SimplicialConfig] "
-        require_whole(at, least=0, every=self.every)
+        require_causal_model(at, self)
+        for name in _OF_OTHERS:
+            given = getattr(self, name, None)
+            require(
+                given is None or given is False,
+                f"{at}{name}: expected none, which no layer of this model obeys, got "
+                f"{describe(given)}",
+            )
+        kinds = {*(getattr(self, "layer_types", None) or ())} - {"full_attention"}
+        require(
+            not kinds,
+            f"{at}layer_types: expected full_attention alone, got {', '.join(sorted(kinds))}",
+        )
+        require_whole(at, least=0, most=self.num_hidden_layers, every=self.every)
         require_whole(at, most=MOST_AXES, order=self.order)
         windows_of(self.window, self.order, "SimplicialConfig")
         require_name(at, "form", self.form, get_args(Form))
@@ -137,6 +164,7 @@ class SimplicialSelfAttention(nn.Module):
 
         A cache holds the axes' keys and values side by side, along the channels.
         """
+        require_causal_model("[nsimplex] ", self.config)
         cache = past_key_values if cache is None else cache
         norm = self.config.norm
         q = self._heads(self.q_proj(hidden_states), norm != "none")
@@ -179,6 +207,7 @@ class SimplicialModel(_Initialized, LlamaModel):  # type: ignore[misc]
     """The decoder without the output projection."""
 
     def __init__(self, config: SimplicialConfig) -> None:
+        config.require_obeyed()  # fields may have been set since
         super().__init__(config)
         for layer in range(config.num_hidden_layers):
             if config.every and (layer + 1) % config.every == 0:

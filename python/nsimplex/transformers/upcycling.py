@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from .._arguments import checked, describe
 from ..nn.checks import require, require_tokens
 from ..nn.upcycling import _SAMPLE, HigherOrderPart, calibrate, chosen_layers
-from .attention import attend, stored
+from .attention import attend, require_causal_model, stored
 
 __all__ = ["convert", "from_pretrained"]
 
@@ -38,16 +38,21 @@ class UpcycledSelfAttention(nn.Module):
     q_norm: nn.Module
     k_norm: nn.Module
     resid_dropout: nn.Module
+    # Its numbers.
+    config: Any
+    layer_idx: int
+    head_dim: int
+    scaling: float
 
     def __init__(self, layer: nn.Module, order: int, window) -> None:
         super().__init__()
-        config: Any = layer.config
         own: Any = layer
-        for name, child in layer.named_children():
-            self.add_module(name, child)
-        self.config, self.layer_idx, self.is_causal = config, own.layer_idx, True
-        self.training = layer.training
-        self.head_dim, self.scaling = own.head_dim, own.scaling
+        config = own.config
+        # All that the layer holds, its hooks too; what it holds of modules and weights is ours.
+        self.__dict__.update(vars(layer))
+        for members in ("_modules", "_parameters", "_buffers"):
+            self.__dict__[members] = {**vars(layer)[members]}
+        self.is_causal = True
         heads = config.num_attention_heads
         # GPT-2 has one key head per query head, and one projection for all.
         self.kv_heads = getattr(config, "num_key_value_heads", None) or heads
@@ -88,6 +93,7 @@ class UpcycledSelfAttention(nn.Module):
 
         A cache holds the keys and values of all axes side by side, along the channels.
         """
+        require_causal_model("[nsimplex] ", self.config)
         q, k, v = self._project(hidden_states)
         further, values = self.higher.extra(hidden_states)
         keys = [self.higher.unit(k), *further]
@@ -115,35 +121,54 @@ def _layers(model: PreTrainedModel) -> tuple[nn.ModuleList, str]:
     return (decoder.h, "attn") if hasattr(decoder, "h") else (decoder.layers, "self_attn")
 
 
-def _build(model: PreTrainedModel, every: int, order: int, window) -> None:
-    config = model.config
-    require(
-        config.model_type in _KNOWN,
-        f"[convert] model: expected one of {', '.join(_KNOWN)}, got {config.model_type}",
-    )
+def _require_convertible(model: PreTrainedModel) -> None:
+    """Check that converted layers would compute what the model's layers compute."""
+    at, config = "[convert] model: expected ", model.config
+    require(config.model_type in _KNOWN, f"{at}one of {', '.join(_KNOWN)}, got {config.model_type}")
     require(
         not any(isinstance(module, HigherOrderPart) for module in model.modules()),
-        "[convert] model: expected an ordinary model, got a converted one",
+        f"{at}an ordinary model, got a converted one",
+    )
+    require_causal_model("[convert] model.config.", config)
+    require(
+        not getattr(config, "add_cross_attention", False), f"{at}a decoder without cross-attention"
+    )
+
+
+def _require_ordinary(layer: nn.Module, index: int, config: Any) -> None:
+    """Check that a layer to convert is the attention of its family, which sees all tokens."""
+    at, family = f"[convert] model: expected layer {index} ", config.model_type
+    own = type(layer)
+    home = f"transformers.models.{family}.modeling_{family}"
+    require(
+        own.__module__ == home and own.__name__.endswith("Attention"),
+        f"{at}to have the attention of {family}, got {own.__name__}",
     )
     require(
-        not getattr(config, "add_cross_attention", False),
-        "[convert] model: expected a decoder without cross-attention",
+        "forward" not in vars(layer),
+        f"{at}to compute by itself, got a layer with another forward; convert before the model is "
+        "dispatched",
     )
+    kinds = getattr(config, "layer_types", None)
+    slides = getattr(config, "sliding_window", None) is not None
+    if kinds is None or family == "mistral":  # whose layers are all of one kind
+        kind = "sliding_attention" if slides else "full_attention"
+    else:
+        kind = kinds[index]
+    require(kind == "full_attention", f"{at}to have full attention, got {kind}")
+
+
+def _build(model: PreTrainedModel, every: int, order: int, window) -> None:
+    _require_convertible(model)
     layers, name = _layers(model)
     at = chosen_layers("convert", len(layers), every)
-    kinds = getattr(config, "layer_types", None) or ["full_attention"] * len(layers)
-    if getattr(config, "sliding_window", None) and not getattr(config, "layer_types", None):
-        kinds = ["sliding_attention"] * len(layers)
     for i in at:
-        require(
-            kinds[i] == "full_attention",
-            f"[convert] model: expected full attention in layer {i}, got {kinds[i]}",
-        )
+        _require_ordinary(getattr(layers[i], name), i, model.config)
     new = [UpcycledSelfAttention(getattr(layers[i], name), order, window) for i in at]
     for i, attention in zip(at, new):
         setattr(layers[i], name, attention)
     wide = [window] if window is None or isinstance(window, int) else [*window]
-    config.nsimplex = dict(every=every, order=order, window=wide)
+    model.config.nsimplex = dict(every=every, order=order, window=wide)
 
 
 @checked

@@ -5,6 +5,8 @@ import pickle
 
 import pytest
 import torch
+from every_model import classes_of
+from every_model import tiny_model as tiny_model_of
 from tiny_models import (
     CACHE,
     build,
@@ -12,7 +14,6 @@ from tiny_models import (
     logits_in_steps,
     padded,
     positions_of,
-    shape,
     tokens,
     transformers,
 )
@@ -42,6 +43,10 @@ def logits(model, ids, mask=None):
     positions = None if mask is None else positions_of(mask)
     with torch.no_grad():
         return model(ids, attention_mask=mask, position_ids=positions).logits
+
+
+def tiny_model(kind):
+    return tiny_model_of(classes_of(kind)["causal"], kind)
 
 
 def close(own, expected):
@@ -164,30 +169,154 @@ def test_training_moves_the_bias_and_the_tuples_take_part():
     assert max(share.max() for share in order_shares(model, ids)) > 0.01
 
 
-def test_what_does_not_fit_is_refused():
-    sliding = dict(use_sliding_window=True, sliding_window=4, max_window_layers=0)
-    other = transformers.AutoModelForCausalLM.from_config(
-        transformers.OPTConfig(
-            vocab_size=20, hidden_size=8, ffn_dim=8, num_hidden_layers=2, num_attention_heads=2
+ROTARY = dict(rope_theta=100.0, original_max_position_embeddings=16, factor=4.0)
+SCALED = {
+    "linear": {},
+    "dynamic": {},
+    "yarn": dict(beta_fast=4.0),
+    "llama3": dict(low_freq_factor=1.0, high_freq_factor=4.0),
+    "longrope": dict(short_factor=[1.0, 1.5, 2.0, 3.0], long_factor=[2.0, 3.0, 4.0, 5.0]),
+    "proportional": dict(partial_rotary_factor=0.5),
+}
+CONFIGS = [
+    ("llama", dict(attention_bias=True, mlp_bias=True)),
+    ("llama", dict(head_dim=12, tie_word_embeddings=True, attn_implementation="eager")),
+    ("llama", dict(attn_implementation="nsimplex", num_key_value_heads=1)),
+    ("gpt2", dict(scale_attn_weights=False)),
+    ("gpt2", dict(scale_attn_by_inverse_layer_idx=True, attn_implementation="eager")),
+    ("gpt2", dict(reorder_and_upcast_attn=True, attn_implementation="eager")),
+    ("qwen3", dict(attention_bias=True)),
+    (
+        "qwen2",
+        dict(
+            use_sliding_window=True,
+            sliding_window=4,
+            layer_types=["sliding_attention", "full_attention"] * 2,
+        ),
+    ),
+    *[
+        (
+            "llama",
+            dict(
+                rope_parameters=dict(rope_type=name, **ROTARY, **options),
+                max_position_embeddings=16,
+            ),
         )
-    )
-    plain = build("llama")
-    for model, options, said in (
-        (torch.nn.Linear(2, 2), {}, "[convert] model"),
-        (other, dict(every=1), "got opt"),
-        (build("qwen2", **sliding), dict(every=2), "sliding_attention"),
-        (build("llama"), dict(every=5), "[convert] every"),
-        (build("llama"), dict(every=2, window=(1, 2, 3)), "window"),
-        (build("llama"), dict(every=2, order=1), "order"),
-        (converted("llama"), dict(every=2), "got a converted one"),
-        (plain, dict(every=2, sample=tokens() + 10**6), "[convert] sample: expected tokens 0 to"),
-        (plain, dict(every=2, sample=tokens().float()), "[convert] sample: expected int64 [B, T]"),
-    ):
-        with pytest.raises(ValueError) as caught:
-            convert(model, **options)
-        assert said in str(caught.value) and "\n" not in str(caught.value)
-    assert shape("llama").model_type == "llama"
-    assert not parts_of(plain)  # no refused call changed it
+        for name, options in SCALED.items()
+    ],
+]
+
+
+@pytest.mark.parametrize("kind, options", CONFIGS)
+def test_every_field_of_a_config_is_obeyed(kind, options):
+    ids, mask, _ = padded((5, 23, 9))
+    model = build(kind, gain=2.0, **options)
+    expected = logits(model, ids), logits(model, ids, mask)
+    convert(model, every=2, window=(4, 9), sample=ids)
+    own = logits(model, ids), logits(model, ids, mask)
+    torch.testing.assert_close(own[0], expected[0], rtol=0, atol=1e-6)
+    torch.testing.assert_close(own[1][mask.bool()], expected[1][mask.bool()], rtol=0, atol=1e-6)
+
+
+class OwnAttention(transformers.models.llama.modeling_llama.LlamaAttention):
+    """Somebody's own layer."""
+
+
+def with_own_attention(index):
+    model = build("llama")
+    model.model.layers[index].self_attn.__class__ = OwnAttention
+    return model
+
+
+def with_own_forward():
+    model = build("llama")
+    layer = model.model.layers[1].self_attn
+    layer.forward = layer.forward
+    return model
+
+
+REFUSED = [
+    (lambda: torch.nn.Linear(2, 2), {}, "[convert] model: expected a"),
+    (lambda: tiny_model("opt"), dict(every=1), "got opt"),
+    (lambda: tiny_model("gemma2"), dict(every=1), "got gemma2"),
+    (lambda: build("llama"), dict(every=5), "[convert] every"),
+    (lambda: build("llama"), dict(every=2, window=(1, 2, 3)), "window"),
+    (lambda: build("llama"), dict(every=2, order=1), "order"),
+    (lambda: converted("llama"), dict(every=2), "got a converted one"),
+    (
+        lambda: build("llama"),
+        dict(every=2, sample=tokens() + 10**6),
+        "[convert] sample: expected tokens 0 to",
+    ),
+    (
+        lambda: build("llama"),
+        dict(every=2, sample=tokens().float()),
+        "[convert] sample: expected int64 [B, T]",
+    ),
+    (
+        lambda: build("qwen2", use_sliding_window=True, sliding_window=4, max_window_layers=0),
+        dict(every=2),
+        "expected layer 1 to have full attention, got sliding_attention",
+    ),
+    (
+        lambda: build("mistral", sliding_window=4),
+        dict(every=2),
+        "expected layer 1 to have full attention, got sliding_attention",
+    ),
+    *[
+        (lambda kind=kind: build(kind, is_causal=False), dict(every=2), "is_causal: expected True")
+        for kind in KINDS
+    ],
+    (lambda: with_own_attention(1), dict(every=2), "the attention of llama, got OwnAttention"),
+    (with_own_forward, dict(every=2), "a layer with another forward"),
+    (
+        lambda: build("llama", attn_implementation="flex_attention"),
+        dict(every=2),
+        "attn_implementation: expected eager, sdpa or nsimplex, got flex_attention",
+    ),
+]
+
+
+@pytest.mark.parametrize("made, options, said", REFUSED)
+def test_what_does_not_fit_is_refused_in_one_line(made, options, said):
+    model = made()
+    parts = parts_of(model)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        convert(model, **options)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert parts_of(model) == parts  # no refused call changed it
+
+
+def test_layers_that_are_not_converted_may_be_others():
+    ids, model = tokens(), with_own_attention(0)
+    expected = logits(model, ids)
+    close(logits(convert(model, every=2), ids), expected)
+    assert type(model.model.layers[0].self_attn) is OwnAttention
+
+
+@pytest.mark.parametrize("kind", ["llama", "simplicial"])
+def test_a_later_change_to_a_model_that_is_not_causal_is_refused(kind):
+    model = build(kind) if kind == "simplicial" else converted(kind)
+    ids = tokens(1, 6)
+    seen = torch.ones(1, 1, 6, 6, dtype=torch.bool)
+    with pytest.raises(ValueError, match="attention_mask: expected tokens that see none after"):
+        model(ids, attention_mask=seen)
+    model.config.is_causal = False
+    with pytest.raises(ValueError, match="is_causal: expected True, got False"):
+        model(ids)
+
+
+def test_hooks_of_a_layer_stay():
+    model, calls = build("llama"), []
+    layer = model.model.layers[1].self_attn
+    handle = layer.register_forward_hook(lambda *_: calls.append(1))
+    convert(model, every=2)
+    calls.clear()
+    model(tokens())
+    assert calls == [1]
+    handle.remove()
+    model(tokens())
+    assert calls == [1]
 
 
 @pytest.mark.parametrize("kind", SOME)

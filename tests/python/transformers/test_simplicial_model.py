@@ -248,6 +248,12 @@ def test_bfloat16_is_near_float32():
     "options, said",
     [
         (dict(every=-1), "every"),
+        (dict(every=5, num_hidden_layers=4), "every: expected 0 to 4, got 5"),
+        (dict(is_causal=False), "is_causal: expected True, got False"),
+        (dict(sliding_window=64), "sliding_window: expected none"),
+        (dict(layer_types=["sliding_attention"] * 32), "layer_types: expected full_attention"),
+        (dict(attn_logit_softcapping=30.0), "attn_logit_softcapping: expected none"),
+        (dict(query_pre_attn_scalar=64), "query_pre_attn_scalar: expected none"),
         (dict(order=9), "order"),
         (dict(window=(3, 4, 5)), "window"),
         (dict(window=0), "window"),
@@ -264,6 +270,13 @@ def test_a_config_that_does_not_fit_is_refused_in_one_line(options, said):
     with pytest.raises(ValueError) as caught:
         SimplicialConfig(**{**dict(hidden_size=32, num_attention_heads=4), **options})
     assert f"[SimplicialConfig] {said}" in str(caught.value) or f"] {said}" in str(caught.value)
+
+
+def test_fields_that_were_set_later_are_checked_when_a_model_is_built():
+    config = SimplicialConfig(hidden_size=32, num_hidden_layers=4, num_attention_heads=4)
+    config.num_hidden_layers = 3
+    with pytest.raises(ValueError, match="every: expected 0 to 3, got 4"):
+        SimplicialForCausalLM(config)
 
 
 def test_a_cache_can_be_cropped():

@@ -46,7 +46,7 @@ def shape(kind, **options):
     if kind == "mistral":
         common["sliding_window"] = None
     names = dict(llama="Llama", mistral="Mistral", qwen2="Qwen2", qwen3="Qwen3")
-    return getattr(transformers, names[kind] + "Config")(**common, **options)
+    return getattr(transformers, names[kind] + "Config")(**{**common, **options})
 
 
 def build(kind, seed=0, gain=6.0, **options):
