@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .._arguments import checked
+from .._arguments import checked, describe
 from .._choices import GraphLoss, GraphTarget
 from ..graph import average_precision, roc_auc, soft_f1_loss
 
@@ -38,6 +38,50 @@ def require_loss(at: str, loss: str, target: str) -> None:
         )
 
 
+def require_targets(
+    at: str, targets: Tensor, target: str, rows: int, outputs: int, kept: Tensor | None = None
+) -> None:
+    """Refuses targets that do not fit their kind, and names the first row that does not.
+
+    Args:
+        rows, outputs: how many rows and outputs the targets belong to.
+        kept: numbers of the rows that need a class; None: all. Others may have -1, "unknown".
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: another shape, classes outside 0 to outputs - 1, numbers that are infinite or
+            beyond float32, others than 0, 1 and NaN in a binary target or labels.
+    """
+    at = f"{at}targets: "
+    if target == "classes":
+        if targets.dtype != torch.int64:
+            raise TypeError(f"{at}expected int64 of classes, got {targets.dtype}")
+        if targets.shape != (rows,):
+            raise ValueError(f"{at}expected a class per row, [{rows}], got {list(targets.shape)}")
+        bad = targets >= outputs
+        least = -1 if kept is not None else 0
+        bad |= targets < least
+        if kept is not None:
+            bad[kept] |= targets[kept] < 0
+        wanted = f"classes 0 to {outputs - 1}"
+    else:
+        if targets.is_complex() or (target == "number" and targets.dtype == torch.bool):
+            raise TypeError(f"{at}expected real numbers, got {targets.dtype}")
+        if targets.dim() == 0 or len(targets) != rows or targets.numel() != rows * outputs:
+            raise ValueError(f"{at}expected shape [{rows}, {outputs}], got {list(targets.shape)}")
+        targets = targets.reshape(rows, outputs).double()
+        if target == "number":
+            bad = (targets.abs() > torch.finfo(torch.float32).max).any(1)
+            wanted = "finite numbers of float32, or NaN"
+        else:
+            bad = ~((targets == 0) | (targets == 1) | targets.isnan()).all(1)
+            wanted = f"0, 1 or NaN of a {target} target"
+    first = bad.nonzero()
+    if len(first):
+        row = int(first[0])
+        raise ValueError(f"{at}expected {wanted}, got {targets[row].tolist()} in row {row}")
+
+
 @checked
 def graph_loss(
     answers: Tensor, targets: Tensor, target: GraphTarget, *, loss: GraphLoss = ""
@@ -52,7 +96,8 @@ def graph_loss(
         loss: "": the one above; "squared" for numbers; "soft_f1" for binary targets and labels.
 
     Raises:
-        ValueError: shapes or names that do not fit.
+        ValueError: shapes, names or targets that do not fit, such as infinite ones.
+        TypeError: targets of another dtype.
     """
     at = "[graph_loss] "
     if target not in JUDGE:
@@ -62,16 +107,9 @@ def graph_loss(
         raise ValueError(
             f"{at}answers: expected floating [rows, outputs], got {list(answers.shape)}"
         )
+    require_targets(at, targets, target, len(answers), answers.size(1))
     if target == "classes":
-        if targets.dtype != torch.int64 or targets.shape != answers.shape[:1]:
-            raise ValueError(f"{at}targets: expected int64 {[len(answers)]} of classes")
-        if len(targets) and not (targets.min() >= 0 and targets.max() < answers.size(1)):
-            raise ValueError(f"{at}targets: expected classes 0 to {answers.size(1) - 1}")
         return F.cross_entropy(answers, targets) if len(targets) else answers.sum() * 0
-    if targets.numel() != answers.numel() or len(targets) != len(answers):
-        raise ValueError(
-            f"{at}targets: expected shape {list(answers.shape)}, got {list(targets.shape)}"
-        )
     wanted = targets.reshape_as(answers).to(answers.dtype)
     known = ~wanted.isnan()
     own, wanted = answers[known], wanted[known]
@@ -79,8 +117,6 @@ def graph_loss(
         return answers.sum() * 0
     if target == "number":
         return F.mse_loss(own, wanted) if loss == "squared" else F.l1_loss(own, wanted)
-    if len(wanted) and not ((wanted == 0) | (wanted == 1)).all():
-        raise ValueError(f"{at}targets: expected 0 and 1 of a {target} target")
     if loss == "soft_f1":
         return soft_f1_loss(own, wanted)
     return F.binary_cross_entropy_with_logits(own, wanted)
@@ -107,20 +143,18 @@ def graph_metrics(values: Tensor, targets: Tensor, target: GraphTarget) -> dict[
         rows of a binary target have one value, "auc" and "aupr" are NaN, and "f1" if it is 0.
 
     Raises:
-        ValueError: shapes or names that do not fit.
+        ValueError: shapes, names or targets that do not fit.
+        TypeError: targets of another dtype.
     """
     at = "[graph_metrics] "
     if target not in JUDGE:
         raise ValueError(f"{at}target: expected one of {', '.join(JUDGE)}, got {target!r:.40}")
-    if values.dim() != 2 or len(targets) != len(values) or not values.is_floating_point():
-        raise ValueError(
-            f"{at}values: expected floating [{len(targets)}, outputs], got {list(values.shape)}"
-        )
+    if values.dim() != 2 or not values.is_floating_point():
+        raise ValueError(f"{at}values: expected floating [rows, outputs], got {describe(values)}")
+    require_targets(at, targets, target, len(values), values.size(1))
     if target == "classes":
         right = values.argmax(1) == targets
         return {"accuracy": float(right.double().mean()) if len(right) else float("nan")}
-    if targets.numel() != values.numel():
-        raise ValueError(f"{at}targets: expected {list(values.shape)}, got {list(targets.shape)}")
     wanted = targets.reshape_as(values).double()
     if target == "number":
         known = ~wanted.isnan()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from .._choices import GraphLoss
+from .._choices import GraphLoss, Level
 from ..graph import GraphData, Split, TupleBatch
-from .graph_losses import graph_loss, graph_metrics
+from .graph_losses import graph_loss, graph_metrics, require_targets
 from .graph_models import GraphInputs, GraphModel
 from .graph_ranks import GraphRanks
 
@@ -36,7 +37,7 @@ class GraphParts:
         at = "[fit_graphs] "
         self.model, self.split, self.batch_size = model, split, batch_size
         self.ranks = GraphRanks()
-        wanted = {"hyperedge": "edge"}.get(model.task, model.task)
+        wanted: Level = "edge" if model.task == "hyperedge" else model.task
         if targets is None:
             if queries is not None:
                 raise ValueError(f"{at}targets: expected one per query, got none")
@@ -50,37 +51,31 @@ class GraphParts:
         self.whole = data.num_graphs == 1 and wanted != "graph"
         if queries is not None and not self.whole:
             raise ValueError(f"{at}queries: expected a single graph, got {data.num_graphs}")
-        rows = len(targets) if self.whole else data.num_graphs
+        if not self.whole and data.targets is not targets:
+            raise ValueError(f"{at}targets: expected those of data for {data.num_graphs} graphs")
+        rows = _row_count(wanted, data, queries)
         for name, part in zip(Split._fields, split):
+            named = rows if self.whole else data.num_graphs
             if part.dtype != torch.int64 or part.dim() != 1:
                 raise TypeError(f"{at}split: expected int64 rows of {name}, got {part.dtype}")
-            if len(part) and not (part.min() >= 0 and part.max() < rows):
-                raise ValueError(f"{at}split: expected {name} rows 0 to {rows - 1}")
+            if len(part) and not (part.min() >= 0 and part.max() < named):
+                raise ValueError(f"{at}split: expected {name} rows 0 to {named - 1}")
             if not len(part) and name != "test":
                 raise ValueError(f"{at}split: expected {name} rows, got none")
-        if model.target == "classes":
-            if targets.dtype != torch.int64:
-                raise TypeError(f"{at}targets: expected int64 of classes, got {targets.dtype}")
-            if len(targets) and int(targets.max()) >= model.options["outputs"]:
+        self.data, self.targets, self.level = data, targets, wanted
+        kept = torch.cat([self._target_rows(part) for part in split])
+        require_targets(at, targets, model.target, rows, model.options["outputs"], kept)
+        for name in ("training", "validation"):
+            own = targets[self._target_rows(getattr(split, name))]
+            if own.isnan().all():
                 raise ValueError(
-                    f"{at}targets: expected classes 0 to {model.options['outputs'] - 1}, got "
-                    f"{int(targets.max())}"
+                    f"{at}targets: expected a known target in the {name} rows, got none in "
+                    f"{len(own)} rows"
                 )
-        elif targets.numel() != len(targets) * model.options["outputs"]:
-            raise ValueError(
-                f"{at}targets: expected {model.options['outputs']} columns, got "
-                f"{list(targets.shape)}"
-            )
-        self.targets = targets
         if self.whole:
             self.inputs = model.prepare(data, queries).to(model.target_mean.device)
             self.steps = 1
         else:
-            self.data = data
-            if data.targets is not targets:
-                raise ValueError(
-                    f"{at}targets: expected those of data for {data.num_graphs} graphs"
-                )
             self.steps = -(-len(split.training) // batch_size)
             self.kept = {
                 name: [
@@ -96,9 +91,12 @@ class GraphParts:
         """What the parts lack that a model learns from, or that its best epoch is chosen by."""
         own = self.training_targets()
         if self.model.target == "classes":
-            unseen = sorted(set(self.targets.unique().tolist()) - set(own.unique().tolist()))
+            known = self.targets[self.targets >= 0].unique().tolist()
+            unseen = sorted(set(known) - set(own.unique().tolist()))
             if unseen:
                 yield f"no training row has the classes {unseen}"
+            elif _has_one_class(own):
+                yield "all training rows have one class"
         if self.model.target == "binary":
             if _has_one_class(own):
                 yield "all training rows have one class"
@@ -108,6 +106,20 @@ class GraphParts:
                     "validation loss chooses the epoch; split_rows splits each class by itself if "
                     "it gets the classes"
                 )
+
+        for name in ("training", "validation", "test"):
+            own = self.targets[self._target_rows(getattr(self.split, name))]
+            unknown = own.view(len(own), *own.shape[1:] or (1,)).isnan().all(0).nonzero()
+            if len(own) and len(unknown):
+                yield f"no {name} row has a target in the columns {unknown.flatten().tolist()}"
+
+    def _target_rows(self, part: Tensor) -> Tensor:
+        """The rows of the targets of a part of the split."""
+        if self.whole or self.level == "graph":
+            return part
+        own = replace(self.data, targets=torch.arange(len(self.targets)))[part].targets
+        assert own is not None
+        return own
 
     def _batch(self, chosen: Tensor, prepared: bool) -> tuple[GraphInputs | None, Tensor]:
         """Graphs as inputs of the model, if this rank prepares them, and their targets."""
@@ -166,6 +178,15 @@ class GraphParts:
         value = graph_loss(answers, scaled, self.model.target, loss=loss).item()
         *judged, value = self.ranks.of_first([*metrics.values(), value])
         return dict(zip(metrics, judged)), value
+
+
+def _row_count(
+    level: Level, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None
+) -> int:
+    """How many rows the targets of a level have."""
+    if queries is not None:
+        return sum(len(own) for own in ([queries] if isinstance(queries, TupleBatch) else queries))
+    return {"graph": data.num_graphs, "node": data.num_nodes}.get(level, data.num_edges)
 
 
 def _has_one_class(targets: Tensor) -> bool:

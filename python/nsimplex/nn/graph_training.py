@@ -98,14 +98,18 @@ def fit_graphs(
             data and options. On a CPU the result has the bits of a run that was not interrupted.
 
     Raises:
-        ValueError: targets that are not those of the model's task, empty training or validation
-            rows, a loss that is not finite, other options than those of the run to resume. With
+        TypeError: targets of another dtype.
+        ValueError: targets that are not those of the model's task, such as infinite ones or unknown
+            classes in a part of the split; no training or no validation row with a known target,
+            a loss that is not finite, other options than those of the run to resume. With
             several ranks: a single graph, dropout, the loss "soft_f1", fewer graphs per step than
             ranks, or other data on some rank.
         RuntimeError: a message between ranks failed.
 
-    If a class has no training row, or all validation rows of a binary target have one class, a
-    warning says so.
+    NaN marks a target that is not known, and so does the class -1 in rows that are in no part of
+    the split. Everything is checked before the model changes. If a class has no training row, all
+    validation rows of a binary target have one class, or no row of a part has a target in a column,
+    a warning says so.
     """
     at = "[fit_graphs] "
     require_whole(at, epochs=epochs, batch_size=batch_size)

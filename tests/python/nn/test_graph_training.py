@@ -8,7 +8,7 @@ import torch
 
 import nsimplex
 from nsimplex import graph
-from nsimplex.nn import MessagePassing, fit_graphs
+from nsimplex.nn import MessagePassing, fit_graphs, graph_loss, graph_metrics
 from nsimplex.nn.graph_checkpoint import FitState
 from nsimplex.nn.graph_parts import GraphParts
 
@@ -164,3 +164,111 @@ def test_rows_of_a_single_graph_are_learned_where_the_model_is():
     parts = GraphParts(model, data, graph.Split(ring[:4], ring[4:], ring[:0]), None, None, 1)
     ((inputs, wanted, rows),) = parts.training(torch.Generator())
     assert {each.device.type for each in (inputs.nodes, wanted, rows)} == {"meta"}
+
+
+def ring(targets, level="node"):
+    """One ring of six nodes, or six graphs of a node, with these targets."""
+    at = torch.arange(6)
+    return graph.from_edge_index(
+        torch.stack([at, at if level == "graph" else (at + 1) % 6]),
+        6,
+        batch=at if level == "graph" else None,
+        node_features=torch.ones(6, 2),
+        targets=targets,
+        level=level,
+    )
+
+
+NAN, INF = math.nan, math.inf
+PARTS = graph.Split(torch.arange(3), torch.tensor([3, 4]), torch.tensor([5]))
+CASES = [
+    ("number", torch.full((6,), NAN), "targets: expected a known target in the training rows, got"),
+    (
+        "number",
+        torch.tensor([1, 2, NAN, NAN, NAN, 1]),
+        "targets: expected a known target in the validation rows, got none in 2 rows",
+    ),
+    (
+        "number",
+        torch.tensor([1, 2, 3, 4, 5, -INF]),
+        "targets: expected finite numbers of float32, or NaN, got [-inf] in row 5",
+    ),
+    (
+        "number",
+        torch.tensor([1, 2, 1e39, 4, 5, 6], dtype=torch.float64),
+        "targets: expected finite numbers of float32, or NaN, got [1e+39] in row 2",
+    ),
+    ("number", torch.arange(6) > 2, "targets: expected real numbers, got torch.bool"),
+    (
+        "number",
+        torch.ones(6, 2),
+        "targets: expected shape [6, 1], got [6, 2]",
+    ),
+    ("binary", torch.arange(6.0), "targets: expected 0, 1 or NaN of a binary target, got [2.0]"),
+    (
+        "binary",
+        torch.full((6,), INF),
+        "targets: expected 0, 1 or NaN of a binary target, got [inf]",
+    ),
+    ("binary", torch.full((6,), NAN), "targets: expected a known target in the training rows, got"),
+    ("classes", torch.ones(6), "targets: expected int64 of classes, got torch.float32"),
+    (
+        "classes",
+        torch.tensor([0, 1, 0, 1, -1, 0]),
+        "targets: expected classes 0 to 1, got -1 in row 4",
+    ),
+    (
+        "classes",
+        torch.tensor([0, 1, 0, 1, 0, 2]),
+        "targets: expected classes 0 to 1, got 2 in row 5",
+    ),
+    ("classes", torch.zeros(6, 2).long(), "targets: expected a class per row, [6], got [6, 2]"),
+]
+
+
+@pytest.mark.parametrize(("kind", "targets", "message"), CASES)
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_targets_that_cannot_be_learned_are_told_before_the_model_changes(
+    kind, targets, message, level
+):
+    model = MessagePassing(level, kind, 2 if kind == "classes" else 1, **SHAPE)
+    before = {name: own.clone() for name, own in model.state_dict().items()}
+    for given in ((), (targets,)) if level == "node" else ((),):
+        data = ring(targets if not given else None, level if not given else "")
+        with pytest.raises((ValueError, TypeError)) as error:
+            fit_graphs(model, data, PARTS, targets=given[0] if given else None, epochs=1)
+        assert str(error.value).startswith(f"[fit_graphs] {message}")
+        assert "\n" not in str(error.value)
+    assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())
+
+
+def test_rows_without_a_target_may_stay():
+    """Unknown targets beside known ones, unknown classes outside of the split, columns that only
+    some rows have, and single classes, which a warning names."""
+    known = torch.tensor([1.0, NAN, 3.0, 4.0, NAN, 6.0])
+    fit_graphs(MessagePassing("node", "number", **SHAPE), ring(known), PARTS, epochs=1)
+    outside = PARTS._replace(test=torch.empty(0, dtype=torch.int64))
+    labels = torch.tensor([0, 1, 0, 1, 0, -1])
+    fit_graphs(MessagePassing("node", "classes", 2, **SHAPE), ring(labels), outside, epochs=1)
+    for kind, targets, said in (
+        ("number", torch.stack([known, known * NAN], 1), r"no training row .* the columns \[1\]"),
+        ("classes", torch.zeros(6, dtype=torch.int64), "all training rows have one class"),
+        ("number", torch.tensor([1, 2, 3, 4, 5, NAN]), r"no test row has .* the columns \[0\]"),
+    ):
+        model = MessagePassing("node", kind, targets.dim() if kind == "number" else 2, **SHAPE)
+        with pytest.warns(UserWarning, match=said):
+            fit_graphs(model, ring(targets), PARTS, epochs=1)
+
+
+def test_targets_are_one_per_row_of_the_task():
+    pairs = graph.tuple_batch(torch.tensor([[0, 1], [1, 3]]), 6)
+    model = MessagePassing("edge", "number", **SHAPE)
+    with pytest.raises(ValueError, match=r"targets: expected shape \[2, 1\], got \[6\]"):
+        apart = graph.Split(*torch.tensor([[0], [1], [1]]))
+        fit_graphs(model, ring(None, ""), apart, queries=pairs, targets=torch.ones(6))
+    with pytest.raises(ValueError, match=r"\[graph_loss\] targets: expected finite .* in row 1"):
+        graph_loss(torch.zeros(2, 1), torch.tensor([0.0, INF]), "number")
+    with pytest.raises(
+        ValueError, match=r"\[graph_metrics\] targets: expected classes 0 to 1, got"
+    ):
+        graph_metrics(torch.rand(2, 2), torch.tensor([0, -1]), "classes")
