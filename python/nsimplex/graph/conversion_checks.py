@@ -208,9 +208,13 @@ def matrix_entries(
         )
         shape = matrix.shape
     else:
+        if hasattr(matrix, "columns"):  # torch would read a frame column by column
+            raise TypeError(
+                f"{at}{name}: expected a matrix, got {describe(matrix)}; to_numpy() makes one"
+            )
         try:
             dense = torch.as_tensor(matrix)
-        except (RuntimeError, TypeError, ValueError):
+        except (KeyError, RuntimeError, TypeError, ValueError):
             raise TypeError(f"{at}{name}: expected a matrix, got {describe(matrix)}") from None
         if dense.is_meta or dense.dim() != 2:
             raise ValueError(f"{at}{name}: expected a matrix, got {describe(matrix)}")

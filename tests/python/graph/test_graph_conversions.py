@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 import networkx
+import pandas
 import pytest
 import scipy.sparse
 import torch
@@ -405,6 +406,10 @@ def test_entries_that_would_be_lost():
         with pytest.raises(ValueError) as error:
             call(weights)
         assert str(error.value).startswith("[" + message)
+    frame = pandas.DataFrame([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    for call in (graph.from_scipy, graph.from_incidence):
+        with pytest.raises(TypeError, match=r"expected a matrix, got DataFrame.*to_numpy"):
+            call(frame)
     plain = graph.from_scipy(weights != 0)
     same(graph.from_scipy(weights, weights=False), plain)
     same(graph.from_dense(weights != 0), plain)
