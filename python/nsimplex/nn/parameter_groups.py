@@ -45,7 +45,8 @@ def parameter_groups(
             U V^\top, \qquad U \Sigma V^\top = \text{momentum of the gradient}
 
     :math:`g_W` is the growth of the number of inputs of W since ``base``. Biases, gains and
-    embeddings have g = 1.
+    embeddings have g = 1. Parameters without entries, such as those of classes that a layer does
+    not have, go to AdamW.
 
     "mup" gives all weights to AdamW. "muon" gives the weights of the linear layers, except the
     outputs, to Muon. Its step is a matrix of one fixed spectral norm relative to
@@ -116,7 +117,7 @@ def parameter_groups(
         if not weight.requires_grad:
             continue
         path, owner = owners[id(weight)]
-        matrix = isinstance(owner, nn.Linear) and weight.dim() == 2
+        matrix = isinstance(owner, nn.Linear) and weight.dim() == 2 and weight.numel() > 0
         by_muon = recipe == "muon" and matrix and path.split(".")[-1] not in outputs
         if by_muon:
             rate = lr * math.sqrt(min(1.0, weight.size(0) / weight.size(1)))
@@ -156,9 +157,9 @@ def _shapes_of_base(model: nn.Module, base: nn.Module) -> dict[str, list[int]]:
         require(name in shapes, f"{_AT}base: expected a parameter {name}, found none")
         own, other = [*weight.shape], shapes[name]
         require(
-            len(own) == len(other) and 0 not in own and 0 not in other,
-            f"{_AT}base: expected {name} with {len(own)} axes that are not empty, got shape "
-            f"{other} for {own}",
+            len(own) == len(other) and all(bool(a) == bool(b) for a, b in zip(own, other)),
+            f"{_AT}base: expected {name} with {len(own)} axes, empty only where the model's are, "
+            f"got shape {other} for {own}",
         )
     return shapes
 
@@ -166,7 +167,7 @@ def _shapes_of_base(model: nn.Module, base: nn.Module) -> dict[str, list[int]]:
 def _growth(weight: Tensor, base: list[int], matrix: bool) -> float:
     """The growth of the number of inputs: that of the last axis of a linear layer, and the second
     largest one of other weights, which is 1 if only one axis grows."""
-    grown = [size / other for size, other in zip(weight.shape, base)]
+    grown = [size / other if other else 1.0 for size, other in zip(weight.shape, base)]
     if matrix:
         return grown[1]
     return sorted(grown)[-2] if len(grown) > 1 else 1.0

@@ -117,15 +117,65 @@ def test_a_base_on_the_device_meta():
         assert rates(own.adamw) == rates(other.adamw)
 
 
+def graph_models(width):
+    """Every model of graphs, in its forms and for its tasks."""
+    shape = dict(width=width, layers=1, heads=2)
+    for task in ("graph", "node", "edge", "hyperedge"):
+        size = dict(order=3) if task == "hyperedge" else {}
+        for options in (
+            dict(form="softmax"),
+            dict(form="kernel"),
+            dict(symmetry="undirected"),
+            dict(global_classes=False),
+            dict(virtual_node=True, laplacian=2, node_channels=2, edge_codes=[3]),
+        ):
+            yield nn.GraphTransformer(task, "number", **shape, **size, **options)
+        for kind in ("gcn", "gin", "gat") if task != "hyperedge" else ():
+            yield nn.MessagePassing(task, "number", kind=kind, **shape)
+    for task in ("edge", "hyperedge"):
+        yield nn.HyperSAGNN(task, "binary", width=width)
+        for classes in ("light", "all"):
+            yield nn.SetToGraph(task, "binary", width=width, classes=classes)
+
+
+def language_models(width):
+    return (model(width, order) for order in (1, 2, 3))
+
+
+@pytest.mark.parametrize("recipe", ["muon", "mup"])
+@pytest.mark.parametrize("models", [graph_models, language_models])
+def test_every_model_has_groups(recipe, models):
+    """All parameters once, with positive rates, and the optimizers take the groups; empty
+    parameters, of classes that a layer does not have, are no obstacle."""
+    empty = 0
+    for made, narrow in zip(models(8), models(4), strict=True):
+        for base in (None, narrow):
+            groups = parameter_groups(made, base, recipe=recipe, weight_decay=DECAY)
+            names = [name for group in [*groups.muon, *groups.adamw] for name in group["names"]]
+            assert sorted(names) == sorted(name for name, _ in made.named_parameters())
+            assert all(
+                0 < rate < math.inf for rate, _ in rates(groups.muon + groups.adamw).values()
+            )
+            assert bool(groups.muon) == (recipe == "muon")
+            steps = [torch.optim.AdamW(groups.adamw)]
+            steps += [torch.optim.Muon(groups.muon)] if groups.muon else []
+            for weight in made.parameters():
+                weight.grad = torch.ones_like(weight)
+            for each in steps:
+                each.step()
+        empty += any(weight.numel() == 0 for weight in made.parameters())
+    assert (empty > 0) == (models is graph_models)
+
+
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda: parameter_groups(3), r"model: expected a torch.nn.Module, got "),
-        (lambda: parameter_groups(model(), 3), r"base: expected None or a torch.nn.Module, got "),
+        (lambda: parameter_groups(3), r"model: expected a Module, got "),
+        (lambda: parameter_groups(model(), 3), r"base: expected a Module or None, got "),
         (lambda: parameter_groups(model(), torch.nn.Linear(2, 2)), r"base: expected a parameter "
          r"embedding.weight, found none"),
         (lambda: parameter_groups(torch.nn.Linear(2, 2), torch.nn.Conv1d(2, 2, 1)),
-         r"base: expected weight with 2 axes .* got shape \[2, 2, 1\] for \[2, 2\]"),
+         r"base: expected weight with 2 axes.* got shape \[2, 2, 1\] for \[2, 2\]"),
         (lambda: parameter_groups(model(tied=True)), r"model: expected an output with weights of "),
         (lambda: parameter_groups(model(), recipe="sgd"), r"recipe: expected muon or mup, got 's"),
         (lambda: parameter_groups(model(), lr=0.0), r"lr: expected a positive number, got 0"),
