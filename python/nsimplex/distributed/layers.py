@@ -62,7 +62,7 @@ def _window(
     places: Places,
 ) -> Any:
     masks = places.key_masks
-    options: dict[str, Any] = layer.attention_options | dict(
+    options: dict[str, Any] = layer._options | dict(
         key_lengths=places.key_lengths,
         key_masks=[masks] * layer.order if isinstance(masks, Tensor) else masks,
         cu_seqlens=places.cu_seqlens,
@@ -84,7 +84,7 @@ def _linear(
     from ..separable_attention import _features
 
     q, keys, values = layer._heads_of(x, offset=first)
-    options = {name: layer.attention_options[name] for name in ("causal", "window")}
+    options = {name: layer._options[name] for name in ("causal", "window")}
     q, keys = _features("separable_attention", q, keys, select.features)
     if kept is not None:  # a key without features has no weight
         keys = [key * kept[:, None, :, None].to(key.dtype) for key in keys]
@@ -94,7 +94,7 @@ def _linear(
 def _chosen(context: ContextParallel, layer: SimplicialAttention, x: Tensor, first: int) -> Tensor:
     """Keys of all ranks are gathered, and every rank chooses those of its own queries."""
     at = f"[{type(layer).__name__}] "
-    causal = layer.attention_options["causal"]
+    causal = layer._options["causal"]
     if part_of(layer.select, Neighbours) is not None:
         raise ValueError(f"{at}select: expected no Neighbours under context_parallel")
     if layer.warms_up or layer.measures_mass:

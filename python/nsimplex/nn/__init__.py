@@ -24,6 +24,7 @@ from .graph_training import GraphFit, fit_graphs
 from .graph_transformer import GraphTransformer
 from .language_model import LanguageModel
 from .language_options import LanguageModelOptions
+from .layer_state import auxiliary_loss
 from .layers import RMSNorm, SimplicialAttention
 from .parameter_groups import ParameterGroups, parameter_groups
 from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
@@ -69,6 +70,7 @@ __all__ = [
     "Union",
     "UpcycledAttention",
     "Window",
+    "auxiliary_loss",
     "calibrate",
     "convert",
     "fit_graphs",

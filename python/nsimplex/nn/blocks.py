@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from .._choices import Activation
 from ..kv_cache import LayerCache
 from ..static_cache import StaticCache
 from .checks import require, require_name, require_rows, require_whole
+from .layer_state import HeldLayers, retained_mass_of
 from .layers import RMSNorm, SimplicialAttention, _initialize
 from .routing import ExpertChoice, attend
 
@@ -59,8 +61,11 @@ class FeedForward(nn.Module):
 
 
 @checked_methods
-class TransformerBlock(nn.Module):
+class TransformerBlock(HeldLayers):
     """Pre-norm block: h = x + attention(norm(x)), y = h + mlp(norm(h)).
+
+    ``auxiliary_loss``, ``retained_mass``, ``dropout``, ``loss_weight``, ``warms_up``,
+    ``measures_mass`` and ``keep_pairs`` are those of the attention layer.
 
     Args:
         attention: the attention layer, or an :class:`ExpertChoice` around one.
@@ -84,6 +89,21 @@ class TransformerBlock(nn.Module):
         self.attention: SimplicialAttention | ExpertChoice = attention
         self.mlp_norm = RMSNorm(attention.dim).to(place)
         self.mlp: FeedForward = mlp
+        self._made = True
+
+    @property
+    def retained_mass(self) -> Tensor | None:
+        return retained_mass_of(self)
+
+    def set_source(self, source: SimplicialAttention | TransformerBlock) -> None:
+        """As in the attention layer. ``source`` is an attention layer, or a block around one."""
+        if not isinstance(self.attention, SimplicialAttention):
+            raise ValueError(
+                "[TransformerBlock] source: expected none, because an ExpertChoice attends among "
+                "chosen tokens"
+            )
+        inner: Any = source.attention if isinstance(source, TransformerBlock) else source
+        self.attention.set_source(inner)
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, residual_gain: float = 1.0

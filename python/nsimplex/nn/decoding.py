@@ -25,10 +25,10 @@ class CachedTuples(SelectedTuples):
     def _require_cacheable(self) -> None:
         at = f"[{type(self).__name__}] "
         require(
-            self.attention_options["causal"] and not self.context_dims,
+            self._options["causal"] and not self.context_dims,
             f"{at}cache: only causal self-attention can go on from one",
         )
-        distinct = self.attention_options["distinct"]
+        distinct = self._options["distinct"]
         require(distinct == "none", f"{at}distinct: expected none with a cache, got {distinct!r}")
         require(not self.face, f"{at}face: expected False with a cache, got True")
         require(
@@ -37,7 +37,7 @@ class CachedTuples(SelectedTuples):
         )
 
     def _cache_window(self, unbounded: int) -> list[int]:
-        window = self.attention_options["window"]
+        window = self._options["window"]
         entries = [window] * self.order if isinstance(window, (int, type(None))) else window
         lefts = [entry[0] if isinstance(entry, (list, tuple)) else entry for entry in entries]
         return [unbounded if left in (None, -1) else left for left in lefts]
@@ -58,6 +58,7 @@ class CachedTuples(SelectedTuples):
             not (self.training and self.dropout > 0),
             f"[{type(self).__name__}] dropout: expected evaluation mode with a cache; call eval()",
         )
+        self._auxiliary_loss = None
         if isinstance(cache, StaticCache):
             return self._continue_slots(x, cache, counts)
         require(
@@ -102,7 +103,7 @@ class CachedTuples(SelectedTuples):
     def _cached_options(self) -> dict[str, Any]:
         """Options of attention that do not belong to a cache."""
         own = ("causal", "window", "distinct")
-        options = {n: value for n, value in self.attention_options.items() if n not in own}
+        options = {n: value for n, value in self._options.items() if n not in own}
         return options | dict(sink=own_part(self.sink))
 
     def _require_slots(self) -> None:

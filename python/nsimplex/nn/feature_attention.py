@@ -143,4 +143,4 @@ class FeatureAttention(SimplicialAttention):
             return self._join_heads(self._attend_relatively(q, keys[0], values[0]))
         if self.model.encoding == "rotary":
             q, *keys = (self._turned(part) for part in (q, *keys))
-        return self._join_heads(attention(q, keys, values, **self.attention_options))
+        return self._join_heads(attention(q, keys, values, **self._options))

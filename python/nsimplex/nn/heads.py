@@ -6,7 +6,8 @@ Symbols: B batch, T sequence length, C = dim the model width, N = order, Hq quer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from .._choices import Norm
 from ..rotary import rotary as rotate
 from .checks import require, require_rows
 from .layer_options import LEARNED
+from .layer_state import LayerState
 from .weights import initialize, initialize_linear
 
 _HEAD_NORM_EPSILON = 1e-6
@@ -32,7 +34,7 @@ def own_part(parameter: Any) -> Any:
     return parameter.to_local() if hasattr(parameter, "to_local") else parameter
 
 
-class HeadProjections(nn.Module):
+class HeadProjections(LayerState):
     """From tokens to heads and back, with the parameters that belong to heads."""
 
     # The layer's constructor sets them.
@@ -47,8 +49,7 @@ class HeadProjections(nn.Module):
     rotary_base: float
     unit_layer: bool
     keep_pairs: bool
-    pairs: tuple[Tensor, Tensor] | None
-    attention_options: dict[str, Any]
+    _options: dict[str, Any]
 
     # Projections: qkv without contexts, q and kv with them.
     qkv: nn.Linear
@@ -56,6 +57,15 @@ class HeadProjections(nn.Module):
     kv: nn.ModuleList
     output: nn.Linear
     sink: nn.Parameter | None
+
+    @property
+    def attention_options(self) -> Mapping[str, Any]:
+        """Options of the layer's call of :func:`nsimplex.attention`, to read."""
+        return MappingProxyType(self._options)
+
+    def keep_heads(self, heads: int, kv_heads: int) -> None:
+        """Computes only some of the heads from now on, whose parameters the caller has split."""
+        self.__dict__.update(heads=heads, kv_heads=kv_heads)
 
     def _make_projections(self, bias: bool, place: dict) -> None:
         heads, width = self.heads, self.head_dim
@@ -115,7 +125,7 @@ class HeadProjections(nn.Module):
         if self.norm == "qkv":
             v = unit_rms(v)
         if self.rotary:
-            chunk = self.order + 1 if self.attention_options["form"] == "determinant" else 2
+            chunk = self.order + 1 if self._options["form"] == "determinant" else 2
             qk = rotate(qk.transpose(1, 2), chunk=chunk, base=self.rotary_base, **places).transpose(
                 1, 2
             )
@@ -144,7 +154,7 @@ class HeadProjections(nn.Module):
         pairs if ``keep_pairs``."""
         q, *rest = (part.transpose(1, 2) for part in parts)
         if self.keep_pairs:
-            self.pairs = q.detach(), rest[0].detach()
+            self._pairs = q.detach(), rest[0].detach()
         return q, rest[: self.order], rest[self.order :]
 
     def _heads_of(self, x: Tensor, **places) -> tuple[Tensor, list[Tensor], list[Tensor]]:
@@ -163,6 +173,6 @@ class HeadProjections(nn.Module):
         )
 
     def _reducer_weights(self) -> list[Tensor] | None:
-        if self.attention_options["reduce"] not in LEARNED:
+        if self._options["reduce"] not in LEARNED:
             return None
         return [own_part(getattr(self, name)) for name in self._reducer_names]

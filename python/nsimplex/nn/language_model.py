@@ -19,6 +19,7 @@ from ..text import Tokenizer
 from .blocks import FeedForward, TransformerBlock
 from .checks import MOST_AXES, require, require_name, require_padding, require_whole
 from .language_options import LanguageModelOptions
+from .layer_state import STATE, HeldLayers, innermost_layers
 from .layers import RMSNorm, SimplicialAttention
 from .saved_model import read_saved_model, saved_language_model
 from .separable_attention import SeparableAttention
@@ -31,7 +32,7 @@ _EMBEDDING_DEVIATION = 0.02
 
 
 @checked_methods
-class LanguageModel(TextGenerator, nn.Module):
+class LanguageModel(TextGenerator, HeldLayers):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
     ``sparse`` selects the tuples that the simplicial layers compute. "window": the tuples in their
@@ -46,13 +47,18 @@ class LanguageModel(TextGenerator, nn.Module):
 
     Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied,
         ``head.weight``.
+
+    ``auxiliary_loss`` is the sum of the indexers' losses in the last forward pass. ``loss_weight``,
+    ``warms_up``, ``measures_mass`` and ``keep_pairs`` reach the layers. The options are fixed.
     """
+
+    _state = tuple(name for name in STATE if name != "dropout")
 
     def __init__(
         self, options: LanguageModelOptions, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        o = self.options = options
+        o = self.options = options.of_model()
         at = "[LanguageModel] "
         require_whole(
             at,
@@ -83,6 +89,7 @@ class LanguageModel(TextGenerator, nn.Module):
         if not o.tied:
             self.head = nn.Linear(o.dim, o.vocabulary, bias=False)
         self.reset_parameters(generator)
+        self._made = True
 
     @classmethod
     def from_run(
@@ -316,23 +323,10 @@ class LanguageModel(TextGenerator, nn.Module):
             f"{low} to {high}"
         )
 
-    def _choosing_layers(self) -> list[SparseAttention]:
-        return [
-            block.attention for block in self.blocks if isinstance(block.attention, SparseAttention)
-        ]
-
-    @property
-    def auxiliary_loss(self) -> Tensor | None:
-        """Sum of the indexers' losses in the last forward(tokens); None if there was none."""
-        known = [layer.auxiliary_loss for layer in self._choosing_layers()]
-        losses = [loss for loss in known if loss is not None]
-        return sum(losses[1:], losses[0]) if losses else None
-
     def set_warm_up(self, warms_up: bool) -> None:
         """Set whether the layers that choose keys attend to all tuples for now (see
-        :class:`SparseAttention`)."""
-        for layer in self._choosing_layers():
-            layer.warms_up = warms_up
+        :class:`SparseAttention`). True is refused in a model without such layers."""
+        self.warms_up = warms_up
 
     @torch.no_grad()
     def retained_mass(self, tokens: Tensor) -> list[float]:
@@ -341,11 +335,16 @@ class LanguageModel(TextGenerator, nn.Module):
         The call costs a forward pass over tokens [B, T], and dense attention in each of these
         layers.
         """
-        layers = self._choosing_layers()
+        layers = [
+            layer for layer in innermost_layers(self) if layer._takes_state("measures_mass", True)
+        ]
+        before = [layer.measures_mass for layer in layers]
         for layer in layers:
             layer.measures_mass = True
-        self(tokens)
-        for layer in layers:
-            layer.measures_mass = False
+        try:
+            self(tokens)
+        finally:
+            for layer, was in zip(layers, before):
+                layer.measures_mass = was
         masses = [layer.retained_mass for layer in layers]
         return [mass.item() for mass in masses if mass is not None]

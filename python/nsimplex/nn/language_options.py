@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._arguments import checked_methods
+from .._arguments import checked_methods, describe
 from .._choices import (
     Activation,
     Form,
@@ -28,6 +28,8 @@ class LanguageModelOptions:
     """Shape of a :class:`LanguageModel`. Fields and defaults match
     nsimplex::LanguageModelOptions. The last five are options of the simplicial layers, as in
     :class:`SimplicialAttention`. A checkpoint without them has their defaults."""
+
+    __slots__ = ("__dict__", "__weakref__", "_of_model")
 
     vocabulary: int = 256
     layers: int = 4
@@ -53,6 +55,22 @@ class LanguageModelOptions:
     normalizer: Normalizer = "softmax"
     augment: bool = False
     dropout: float = 0.0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = name in self.__dataclass_fields__ or name in self.__slots__
+        require(known, f"[LanguageModelOptions] {name}: no such option")
+        require(
+            not hasattr(self, "_of_model"),
+            f"[LanguageModel] options.{name}: expected the option that the model was made with, "
+            f"got {describe(value)}; make a new model",
+        )
+        super().__setattr__(name, value)
+
+    def of_model(self) -> LanguageModelOptions:
+        """A copy that does not change any more, because a model reads its options once."""
+        own = dataclasses.replace(self)
+        own._of_model = True
+        return own
 
     @classmethod
     def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:

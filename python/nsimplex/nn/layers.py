@@ -172,8 +172,7 @@ class SimplicialAttention(CachedTuples):
         #: Whether forward stores ``pairs``: (q, k^(1)), detached, for the :class:`Indexer` of a
         #: later layer.
         self.keep_pairs = False
-        self.pairs: tuple[Tensor, Tensor] | None = None
-        self.attention_options: dict[str, Any] = dict(
+        self._options: dict[str, Any] = dict(
             causal=causal,
             window=window,
             form=form,
@@ -186,6 +185,7 @@ class SimplicialAttention(CachedTuples):
         self._start_selecting(select)
         if self.orders is not None:
             self._make_groups(options, place)
+            self._made = True
             return
         self._make_projections(bias, place)
         self._reset_projections(None, 1.0)
@@ -198,6 +198,7 @@ class SimplicialAttention(CachedTuples):
         self.register_buffer("neighbours", None, persistent=False)
         self.register_load_state_dict_post_hook(_place_again)
         self._place_neighbours()
+        self._made = True
 
     def _make_groups(self, options: dict, place: dict) -> None:
         """One layer for the heads of each order."""

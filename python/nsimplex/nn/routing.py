@@ -13,13 +13,14 @@ from .._arguments import checked_methods, describe
 from ..kv_cache import LayerCache
 from .checks import require, require_lengths, require_rows, require_whole
 from .indexer import Indexer, IndexParts, IndexSource
+from .layer_state import HeldLayers, retained_mass_of
 from .layers import SimplicialAttention, _initialize
 
 __all__ = ["ExpertChoice", "IndexParts", "IndexSource", "Indexer", "attend"]
 
 
 @checked_methods
-class ExpertChoice(nn.Module):
+class ExpertChoice(HeldLayers):
     """A layer or block among the K tokens with the highest router scores; the other tokens pass
     unchanged.
 
@@ -32,6 +33,9 @@ class ExpertChoice(nn.Module):
 
     The router compares all tokens, so whether a token is chosen depends on later tokens. For this
     reason a causal layer is refused unless ``allow_leak``. The module is meant for sets and graphs.
+
+    ``auxiliary_loss``, ``retained_mass``, ``dropout``, ``loss_weight``, ``warms_up``,
+    ``measures_mass`` and ``keep_pairs`` are those of the attention layers in it.
 
     Parameters: ``router.weight`` [1, C] and ``attention.*``.
 
@@ -99,6 +103,11 @@ class ExpertChoice(nn.Module):
         self.attention: Any = attention
         self._taken = frozenset(inspect.signature(type(attention).forward).parameters)
         _initialize(self.router.weight, None)
+        self._made = True
+
+    @property
+    def retained_mass(self) -> Tensor | None:
+        return retained_mass_of(self)
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, residual_gain: float = 1.0

@@ -51,27 +51,13 @@ class SelectedTuples(HeadProjections):
         chosen = part_of(select, TopK, Path)
         self.pattern: SetPattern = "path" if isinstance(select, Path) else "product"
         self.loss_weight = 0.0 if chosen is None else chosen.loss
-        self._source: list[SelectedTuples] = []  # a list, so that it is not a child module
-        #: loss_weight times the indexer's loss of the last forward(x); None if gradients were not
-        #: recorded.
-        self.auxiliary_loss: Tensor | None = None
+        self._start_state()
         #: While true, a layer with an indexer attends to all admissible tuples, and the indexer
         #: learns over all admissible keys.
         self.warms_up = False
         #: While true, forward(x) stores ``retained_mass``, the share of dense attention's weight on
         #: the chosen tuples.
         self.measures_mass = False
-        self.retained_mass: Tensor | None = None
-
-    def __getstate__(self) -> dict:
-        """Without the tensors of the last forward, which cannot be copied."""
-        return self.__dict__ | dict(auxiliary_loss=None, retained_mass=None, pairs=None)
-
-    def set_source(self, source: SelectedTuples) -> None:
-        """Set the layer whose pairs an indexer of source "reuse" scores. From now on, that layer
-        stores its pairs. It must run before this one in the same pass."""
-        source.keep_pairs = True
-        self._source = [source]
 
     # All tuples in the window.
 
@@ -84,7 +70,7 @@ class SelectedTuples(HeadProjections):
         **more,
     ):
         options: dict[str, Any] = induced(
-            self.attention_options, self.order, places.positions, places.adjacency
+            self._options, self.order, places.positions, places.adjacency
         ) | dict(
             key_lengths=places.key_lengths, cu_seqlens=places.cu_seqlens, sink=own_part(self.sink)
         )
@@ -102,7 +88,7 @@ class SelectedTuples(HeadProjections):
         self, q: Tensor, keys: list[Tensor], values: list[Tensor], places: Places
     ) -> Tensor:
         assert isinstance(self.select, Linear)
-        options = {name: self.attention_options[name] for name in ("causal", "window")}
+        options = {name: self._options[name] for name in ("causal", "window")}
         features = self.select.features
         kept = self._kept_keys(places, q.size(2))
         if kept is not None:  # a key without features has no weight
@@ -130,7 +116,7 @@ class SelectedTuples(HeadProjections):
     ) -> IndexParts | None:
         if not hasattr(self, "indexer"):
             return None
-        pairs = self._source[0].pairs if self._source else None
+        pairs = self._source_pairs(x)
         source = None if pairs is None else IndexSource(*pairs)
         return self.indexer.project(
             x.detach(), source, first_position=first_position, positions=positions
@@ -150,7 +136,7 @@ class SelectedTuples(HeadProjections):
                 weights=index.weights,
                 lse=index.lse,
                 scores=self.indexer.scores,
-                causal=self.attention_options["causal"],
+                causal=self._options["causal"],
                 key_lengths=places.key_lengths,
                 adjacency=adjacency,
             )
@@ -179,7 +165,7 @@ class SelectedTuples(HeadProjections):
 
     def _fixed_table(self, part: Select, queries: Tensor, length: int, places: Places) -> Tensor:
         """The admissible keys of a part that needs no scores."""
-        causal = self.attention_options["causal"]
+        causal = self._options["causal"]
         masks = places
         if part_of(self.select, Neighbours) is not None:  # then the adjacency is the graph
             masks = places._replace(adjacency=None)
@@ -247,9 +233,13 @@ class SelectedTuples(HeadProjections):
         places: Places = EVERYWHERE,
     ) -> Tensor | None:
         """The indexer's loss. If ``chosen`` is None, it covers all admissible keys."""
-        if index is None or not torch.is_grad_enabled() or self.loss_weight <= 0:
+        self._lost = ""
+        if index is None or self.loss_weight <= 0:
             return None
-        options = self.attention_options
+        self._lost = self._loses_loss()
+        if self._lost or not torch.is_grad_enabled():
+            return None
+        options = self._options
         if self.indexer.scores == "softmax" and places._replace(positions=None).given():
             pairs = self._scored_pairs(places, index.key.size(2))
             index = normalised(index, options["causal"], places.key_lengths, pairs)
@@ -279,7 +269,7 @@ class SelectedTuples(HeadProjections):
     ) -> tuple[Tensor, Tensor]:
         """(out, lse) over the tuples of chosen keys; lse without the sink."""
         options: dict[str, Any] = {
-            name: self.attention_options[name] for name in ("form", "reduce", "scale")
+            name: self._options[name] for name in ("form", "reduce", "scale")
         }
         options["reducer_weights"] = self._reducer_weights()
         if len(tables) == 1:
@@ -299,7 +289,7 @@ class SelectedTuples(HeadProjections):
         on more than differences of positions."""
         if places.positions is not None:
             return dict(positions=places.positions)
-        relative = rotary_is_relative(self.order, self.attention_options["form"])
+        relative = rotary_is_relative(self.order, self._options["form"])
         if places.cu_seqlens is None or not self.rotary or relative:
             return {}
         _, first = documents_of(places.cu_seqlens, length)
@@ -318,7 +308,7 @@ class SelectedTuples(HeadProjections):
         widest = tables[0]
         for table in tables[1:]:
             widest = table if table.size(-1) > widest.size(-1) else widest
-        self.auxiliary_loss = self._alignment_loss(
+        self._auxiliary_loss = self._alignment_loss(
             index, q, keys, values, self._of_tokens(widest, places), self.pattern, places
         )
         out, lse = self._attend(q, keys, values, tables)
@@ -330,7 +320,7 @@ class SelectedTuples(HeadProjections):
                 masses, kept = [lse, dense[1]], self._kept_keys(places, length)
                 if kept is not None:  # rows of padding are no tokens
                     masses = [each.masked_fill(~kept[:, None], -torch.inf) for each in masses]
-                self.retained_mass = retained_mass(*masses)
+                self._retained_mass = retained_mass(*masses)
         return self._join_heads(out)
 
     def _of_tokens(self, table: Tensor, places: Places) -> Tensor:
@@ -347,7 +337,7 @@ class SelectedTuples(HeadProjections):
         queries: Tensor,
         places: Places,
     ) -> Tensor:
-        reduce = self.attention_options["reduce"]
+        reduce = self._options["reduce"]
         require(
             reduce not in LEARNED,
             f"[{type(self).__name__}] warms_up: dense attention has no reduce {reduce!r}",
@@ -355,10 +345,11 @@ class SelectedTuples(HeadProjections):
         every = None
         if places._replace(positions=None).given():  # the loss takes masks as a table alone
             table = queries.expand(1, queries.numel(), -1)
-            causal = self.attention_options["causal"]
+            causal = self._options["causal"]
             every = compact(table, admissible(table, queries, causal, places))
             every = self._of_tokens(every, places)
-        self.auxiliary_loss = self._alignment_loss(index, q, keys, values, every, places=places)
+        self._auxiliary_loss = self._alignment_loss(index, q, keys, values, every, places=places)
+        self._retained_mass = None  # nothing is chosen
         places = places._replace(positions=None)  # only windows need them, and there are none
         return self._join_heads(self._attend_to_window(q, keys, values, places))
 
@@ -371,7 +362,7 @@ class SelectedTuples(HeadProjections):
             return self._join_heads(self._attend_to_window(*heads, places))
         require_sparse_places(type(self).__name__, x, places, self.select)
         require(
-            places.positions is None or self.attention_options["window"] is None,
+            places.positions is None or self._options["window"] is None,
             f"[{type(self).__name__}] positions: not with a window beside select Linear",
         )
         return self._join_heads(self._attend_linearly(*self._heads_of(x, **turn), places))

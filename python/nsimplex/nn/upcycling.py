@@ -253,7 +253,7 @@ class UpcycledAttention(SimplicialAttention):
         if cache is not None:
             keys, values, flat = cache._cache.extend(queries[0], keys, values)
             windows, causal = flat[::2], bool(flat)  # a single query sees all that is kept
-        scale = self.attention_options["scale"]
+        scale = self._options["scale"]
         # Two calls: one call with ``augment`` and ``order_bias`` has the same queries, first keys,
         # scale and first window for both orders. The keys of order 1 are rotated, and all of them
         # are seen; the product form of order 2 must not be rotated, and is normalised and windowed.

@@ -8,17 +8,21 @@ import torch
 
 def test_the_example_runs(root):
     page = (root / "docs" / "models.md").read_text()
-    example, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example, state, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
     exec(example, names)  # compares the decoded steps for itself
     assert names["out"].shape == names["packed"].shape == (2, 32, 64)
     assert names["loss"] > 0
+    exec(state, names)
+    for layer in names["layers"]:
+        for group in layer.groups:
+            assert all(weight.grad.any() for weight in group.indexer.parameters())
 
 
 @pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon")
 def test_the_example_of_learning_rates_runs(root):
     page = (root / "docs" / "models.md").read_text()
-    _, example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    *_, example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
     exec(example, names)
     model, groups = names["model"], names["groups"]

@@ -17,7 +17,14 @@ from nsimplex.graph import edge_tuples
 
 NOT_LAYERS = {"FeatureTransformerOptions", "IndexParts", "IndexSource", "LanguageModelOptions"}
 NOT_LAYERS |= {"Linear", "Neighbours", "Path", "Select", "Sinks", "TopK", "Union", "Window"}
-NOT_LAYERS |= {"ParameterGroups", "calibrate", "convert", "order_shares", "parameter_groups"}
+NOT_LAYERS |= {
+    "ParameterGroups",
+    "auxiliary_loss",
+    "calibrate",
+    "convert",
+    "order_shares",
+    "parameter_groups",
+}
 NOT_LAYERS |= {"GraphFit", "GraphInputs", "fit_graphs", "graph_loss", "graph_metrics"}
 
 BATCH = edge_tuples(torch.tensor([[0, 1], [1, 2]]), 3, loops=True).batch
