@@ -129,7 +129,9 @@ class SentencePieceTokenizer(Tokenizer):
 class JsonTokenizer(Tokenizer):
     """Tokens of a ``tokenizer.json`` of Hugging Face. The package ``tokenizers`` computes them.
 
-    ``encode`` adds no special tokens, and ``decode`` writes those that it gets.
+    ``encode`` adds no special tokens, and ``decode`` writes those that it gets. A file may also ask
+    for truncation, padding and a random dropout of merges. All three are off, so that the tokens
+    are always those of the whole text.
 
     Args:
         path: the file.
@@ -153,6 +155,10 @@ class JsonTokenizer(Tokenizer):
             self._loaded = Loaded.from_str(text)
         except Exception:  # the package has no class for it
             raise ValueError(f"cannot read {printable(path)}: not a tokenizer.json") from None
+        self._loaded.no_truncation()
+        self._loaded.no_padding()
+        if getattr(self._loaded.model, "dropout", None):
+            self._loaded.model.dropout = None
         self._separator = None if separator is None else self._loaded.token_to_id(separator)
         if separator is not None and self._separator is None:
             raise ValueError(
@@ -225,7 +231,7 @@ class StreamDecoder:
         context: tokens before the first one; their text is not returned.
     """
 
-    def __init__(self, tokenizer: Tokenizer, context: Sequence[int] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, context: Sequence[int] | bytes = ()) -> None:
         self._tokenizer = tokenizer
         self._bytes = None
         if isinstance(tokenizer, ByteTokenizer):

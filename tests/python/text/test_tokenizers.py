@@ -15,6 +15,7 @@ from nsimplex.text import (
     SentencePieceTokenizer,
     StreamDecoder,
     Tokenizer,
+    encode_file,
     load_tokenizer,
 )
 
@@ -106,6 +107,46 @@ def test_a_tokenizer_json_is_what_its_package_says(tmp_path):
     assert load_tokenizer(path).separator is None
     with pytest.raises(ValueError, match=r"\[JsonTokenizer\] separator: expected a token of .*nil"):
         JsonTokenizer(path, separator="nil")
+
+
+def subwords():
+    """A tokenizer of pairs, whose dropout splits some of them at random."""
+    tokenizers = pytest.importorskip("tokenizers", reason="the package tokenizers is missing")
+    words = {"a": 0, "b": 1, "ab": 2, "<s>": 3}
+    return tokenizers.Tokenizer(tokenizers.models.BPE(words, [("a", "b")], dropout=0.5))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        lambda made: None,
+        lambda made: made.enable_truncation(4),
+        lambda made: made.enable_truncation(4, stride=2, direction="left"),
+        lambda made: made.enable_padding(length=128, pad_id=0, pad_token="a"),
+        lambda made: made.enable_padding(pad_to_multiple_of=7, direction="left"),
+        lambda made: setattr(
+            made,
+            "post_processor",
+            __import__("tokenizers").processors.TemplateProcessing(
+                single="<s> $A <s>", special_tokens=[("<s>", 3)]
+            ),
+        ),
+    ],
+    ids=["dropout", "cut", "cut left", "padded", "padded left", "special tokens"],
+)
+def test_the_tokens_are_those_of_the_whole_text(tmp_path, setting):
+    made = subwords()
+    setting(made)
+    path = tmp_path / "tokenizer.json"
+    made.save(str(path))
+    loaded = load_tokenizer(path)
+    (tmp_path / "text.txt").write_text("ab" * 30)
+    for tokenizer in (loaded, copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded))):
+        for _ in range(5):
+            assert tokenizer.encode("ab" * 30) == [2] * 30
+        assert tokenizer.decode([2] * 30).replace(" ", "") == "ab" * 30
+        file = encode_file(tokenizer, tmp_path / "text.txt")
+        assert file.read_bytes() == bytes([2, 0]) * 30
 
 
 def test_a_sentencepiece_model_is_what_its_package_says(tmp_path):
