@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import (
     LlamaForCausalLM,
@@ -36,6 +38,44 @@ _OF_OTHERS = (
 )
 
 
+#: Kinds of rotary positions whose frequencies are the same for texts of every length.
+_FIXED_ROTARY = ("default", "linear", "yarn", "llama3", "proportional")
+
+
+def _require_rotary(at: str, rope: dict[str, Any], in_simplicial_layers: bool) -> None:
+    """Check that all layers rotate by the same frequencies."""
+    parts = [name for name, value in rope.items() if isinstance(value, dict)]
+    require(
+        not parts,
+        f"{at}rope_parameters: expected one set for all layers, got some for {', '.join(parts)}",
+    )
+    kind, part = rope["rope_type"], rope.get("partial_rotary_factor")
+    require(
+        kind == "proportional" or part in (None, 1),
+        f"{at}rope_parameters['partial_rotary_factor']: expected 1, for layers rotate whole heads, "
+        f"got {describe(part)}",
+    )
+    if in_simplicial_layers:
+        require(
+            kind in _FIXED_ROTARY,
+            f"{at}rope_parameters['rope_type']: expected one of {', '.join(_FIXED_ROTARY)} for "
+            f"rotary=True, got {describe(kind)}",
+        )
+
+
+def rotary_frequencies(config: LlamaConfig, planes: int) -> tuple[list[float] | None, float]:
+    """The frequencies of the planes of a head, which ordinary layers with that many planes have,
+    and the factor of queries and keys. None: those of the base alone."""
+    rope: Any = config.rope_parameters
+    if rope["rope_type"] == "default":
+        return None, 1.0
+    alike = copy.copy(config)
+    alike.head_dim = 2 * planes
+    with torch.device("cpu"):  # also where a model is made without numbers
+        frequencies, factor = ROPE_INIT_FUNCTIONS[rope["rope_type"]](alike)
+    return frequencies.tolist(), float(factor)
+
+
 def _known(size: int | None) -> int:
     """A size that LlamaConfig fills in where it is not given."""
     assert size is not None
@@ -55,7 +95,8 @@ class SimplicialConfig(LlamaConfig):
         norm: "none", "qk" or "qkv": which projections of simplicial layers are divided by their
             root mean square, per head.
         rotary: rotate queries and keys of simplicial layers, in chunks of N + 1 channels (2 for
-            N = 1). For form "determinant" or N = 1.
+            N = 1), by the frequencies of ``rope_parameters``. For form "determinant" or N = 1, and
+            for frequencies that do not depend on the length: not "dynamic" and "longrope".
     """
 
     model_type = "nsimplex"
@@ -113,6 +154,8 @@ class SimplicialConfig(LlamaConfig):
             f"{at}rotary: form product of order {self.order} does not depend on relative positions "
             "alone; use form determinant",
         )
+        rope: Any = self.rope_parameters
+        _require_rotary(at, rope, self.rotary)
 
 
 class SimplicialSelfAttention(nn.Module):
@@ -142,6 +185,11 @@ class SimplicialSelfAttention(nn.Module):
         self.k_proj = nn.Linear(width, axes, bias=bias)
         self.v_proj = nn.Linear(width, axes, bias=bias)
         self.o_proj = nn.Linear(self.heads * self.head_dim, width, bias=bias)
+        self.chunk = self.order + 1 if config.form == "determinant" else 2
+        planes = self.head_dim // self.chunk * (self.chunk // 2)
+        self.frequencies, self.factor = (
+            rotary_frequencies(config, planes) if config.rotary else (None, 1.0)
+        )
         if config.normalizer == "softmax_sink":
             self.sink = nn.Parameter(torch.zeros(self.heads))
 
@@ -149,6 +197,17 @@ class SimplicialSelfAttention(nn.Module):
         """[B, T, H D] -> [B, H, T, D]."""
         heads = x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
         return F.rms_norm(heads, (self.head_dim,), eps=_EPSILON) if normalised else heads
+
+    def _rotated(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """q and k [B, H, T, D], rotated by their positions [B, T]."""
+        rope: Any = self.config.rope_parameters
+        if self.frequencies is None:
+            turns: dict[str, Any] = dict(base=float(rope["rope_theta"]), positions=positions)
+        else:
+            frequencies = torch.tensor(self.frequencies, device=q.device)
+            turns = dict(angles=(positions[..., None].float() * frequencies)[:, :, None])
+        q, k = rotate(q, chunk=self.chunk, **turns), rotate(k, chunk=self.chunk, **turns)
+        return (q, k) if self.factor == 1 else (q * self.factor, k * self.factor)
 
     def forward(
         self,
@@ -174,13 +233,7 @@ class SimplicialSelfAttention(nn.Module):
             if position_ids is None:
                 past = 0 if cache is None else int(cache.get_seq_length(self.layer_idx))
                 position_ids = torch.arange(past, past + q.size(2), device=q.device)[None]
-            rope: Any = self.config.rope_parameters
-            places: dict[str, Any] = dict(
-                chunk=self.order + 1 if self.config.form == "determinant" else 2,
-                base=float(rope["rope_theta"]),
-                positions=position_ids.expand(q.size(0), -1),
-            )
-            q, k = rotate(q, **places), rotate(k, **places)
+            q, k = self._rotated(q, k, position_ids.expand(q.size(0), -1))
         keys, values = k.split(self.kv_heads, 1), v.split(self.kv_heads, 1)
         keys, values, seen = stored(keys, values, cache, self.layer_idx, attention_mask)
         dropout = self.config.attention_dropout if self.training else 0.0

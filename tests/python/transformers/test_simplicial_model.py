@@ -279,6 +279,75 @@ def test_fields_that_were_set_later_are_checked_when_a_model_is_built():
         SimplicialForCausalLM(config)
 
 
+ROTARY = dict(rope_theta=100.0, factor=4.0, original_max_position_embeddings=16)
+SCALED = {
+    "default": {},
+    "linear": {},
+    "yarn": dict(beta_fast=4.0),
+    "llama3": dict(low_freq_factor=1.0, high_freq_factor=4.0),
+    "proportional": dict(partial_rotary_factor=0.5),
+}
+
+
+def with_rotary(name, **options):
+    rope = dict(rope_type=name, **(ROTARY if name != "default" else {"rope_theta": 100.0}))
+    return build(
+        "simplicial", gain=3.0, rotary=True, rope_parameters={**rope, **SCALED[name]}, **options
+    )
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_layers_of_order_1_rotate_as_ordinary_ones(name):
+    """The planes are neighbours here and half a head apart in a Llama."""
+    model = with_rotary(name, order=1, window=None, norm="none")
+    ids = tokens()
+    expected, planes = logits(model, ids), torch.arange(8).view(4, 2).mT.flatten()
+    plain = with_rotary(name, every=0, order=1, window=None)
+    weights = {**model.state_dict()}
+    for layer in (1, 3):
+        for part in ("q", "k"):
+            weight = f"model.layers.{layer}.self_attn.{part}_proj.weight"
+            weights[weight] = weights[weight].unflatten(0, (-1, 8))[:, planes].flatten(0, 1)
+    plain.load_state_dict(weights)
+    close(logits(plain, ids), expected)
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_every_kind_of_rotation_is_that_of_its_frequencies(name, tmp_path):
+    model = with_rotary(name, form="determinant", hidden_size=48)
+    ids = tokens()
+    own = logits(model, ids)
+    if name != "default":
+        assert (
+            own - logits(with_rotary("default", form="determinant", hidden_size=48), ids)
+        ).abs().max() > 0.01
+    moved = torch.arange(ids.size(1))[None].expand(2, -1) + 7
+    with torch.no_grad():
+        close(model(ids, position_ids=moved, use_cache=False).logits, own)
+        cache = transformers.DynamicCache(config=model.config)
+        close(logits_in_steps(model, ids, cache), own)
+    model.save_pretrained(tmp_path)
+    close(logits(transformers.AutoModelForCausalLM.from_pretrained(tmp_path), ids), own)
+
+
+def test_rotations_that_layers_would_not_share_are_refused():
+    shape = dict(hidden_size=32, num_hidden_layers=4, num_attention_heads=4, order=1, window=4)
+    dynamic = dict(rope_type="dynamic", factor=2.0, rope_theta=100.0)
+    long = dict(ROTARY, rope_type="longrope", short_factor=[1.0] * 4, long_factor=[2.0] * 4)
+    part = dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=0.5)
+    layers = dict(full_attention=dict(rope_type="default", rope_theta=100.0))
+    for rope, rotary, said in (
+        (dynamic, True, "rope_parameters['rope_type']: expected one of default, linear"),
+        (long, True, "rope_parameters['rope_type']: expected one of default, linear"),
+        (part, False, "rope_parameters['partial_rotary_factor']: expected 1"),
+        (layers, False, "rope_parameters: expected one set for all layers, got some for full"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            SimplicialConfig(rope_parameters=rope, rotary=rotary, **shape)
+        assert said in str(caught.value) and "\n" not in str(caught.value)
+    SimplicialConfig(rope_parameters=dynamic, **shape)  # for the ordinary layers alone
+
+
 def test_a_cache_can_be_cropped():
     model, ids = build("simplicial"), tokens()
     cache = transformers.DynamicCache(config=model.config)
