@@ -140,7 +140,7 @@ class HeadParallel(ParallelStyle):
         if module.orders is not None:
             for group in module.groups:
                 self._apply(group, device_mesh)
-            module.heads //= ranks
+            module.keep_heads(module.heads // ranks, sum(group.kv_heads for group in module.groups))
             return module
         self._refuse(at, module, ranks)
         source, width = self.src_data_rank, module.head_dim
