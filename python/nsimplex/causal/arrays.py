@@ -7,7 +7,6 @@ AnnData objects. None of these packages is imported: an object that exists bring
 from __future__ import annotations
 
 import math
-import numbers
 import os
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -19,15 +18,13 @@ from torch import Tensor
 from .._arguments import describe
 from .._hints import Numbers
 from .._printable import printable
+from .frames import column_names, frame_numbers, is_anndata, is_frame, plain_table, row_labels
 
 __all__ = [
     "Table",
     "as_double",
-    "column_names",
     "graph_matrix",
-    "is_anndata",
     "memory",
-    "places_of_words",
     "read_columns",
     "require_finite",
 ]
@@ -42,12 +39,10 @@ class Table(NamedTuple):
     words: Mapping[int, list[str]] = MappingProxyType({})
 
 
-def as_double(
-    function: str, argument: str, values: Numbers, words: Collection[int | str] = ()
-) -> Tensor:
+def as_double(function: str, argument: str, values: Numbers) -> Tensor:
     """The numbers as a float64 tensor. Raise a TypeError of one line that names the argument if
     that fails."""
-    return read_columns(function, argument, values, words=words).values
+    return read_columns(function, argument, values).values
 
 
 def read_columns(
@@ -57,14 +52,14 @@ def read_columns(
     *,
     layer: str = "",
     raw: bool = False,
-    words: Collection[int | str] = (),
+    words: Collection[int] = (),
     known: Mapping[int, Sequence[str] | None] | None = None,
 ) -> Table:
     """The numbers and the names of the columns of a table that is in memory.
 
     Args:
         layer, raw: which matrix of an AnnData object: one of ``layers``, or ``raw.X``.
-        words: names or numbers of columns of a data frame that may hold words.
+        words: numbers of columns of a data frame that may hold words.
         known: by the number of a column, the words that it may hold; None: any.
 
     Raises:
@@ -80,15 +75,11 @@ def read_columns(
             f"{describe(table)}"
         )
     if isinstance(table, Tensor):
-        if table.is_complex():
-            raise TypeError(f"{place}: expected real numbers, got {describe(table)}")
-        # Operators that read a table in place would miss the sign of a lazily negated one.
-        return Table(table.to(torch.float64).resolve_neg(), [])
-    package = _package(table)
-    if package == "polars" and hasattr(table, "collect"):
-        raise TypeError(f"{place}: expected numbers, got a LazyFrame; call collect() first")
-    if package in ("pandas", "polars") and hasattr(table, "columns"):
-        return _of_frame(place, table, package, words, known)
+        return Table(_of_tensor(place, table), [])
+    table = plain_table(place, table)
+    if is_frame(table):
+        values, names, found = frame_numbers(place, table, words, known)
+        return Table(torch.from_numpy(values), names, found)
     if hasattr(table, "toarray") and hasattr(table, "nnz"):
         _check_room(place, table.shape)
         return Table(_of_array(place, table.toarray()), [])
@@ -126,7 +117,8 @@ def graph_matrix(
     scores: bool = False,
 ) -> Table:
     """An adjacency matrix and the names of its columns. Rows of a data frame are matched with its
-    columns by their names, and both with the ``names`` of the columns ``of`` something.
+    columns by their labels, and both with the ``names`` of the columns ``of`` something; without
+    such names, labels that are the numbers of the columns put them in order.
 
     Args:
         scores: whether they are scores of edges, which may be infinite.
@@ -135,22 +127,47 @@ def graph_matrix(
         TypeError, ValueError: as :func:`read_columns`, or because names differ or a weight is not
             finite.
     """
-    found = read_columns(function, argument, graph)
+    place = f"[{function}] {argument}"
+    frame = graph if isinstance(graph, Tensor) else plain_table(place, graph)
+    found = read_columns(function, argument, frame)
     if not scores:
         require_finite(function, argument, found.values)
-    frame: Any = graph
-    values, own = found.values, found.names
-    if not own or len(set(own)) < len(own):
+    count = found.values.size(0) if found.values.dim() == 2 else 0
+    if not (is_frame(frame) or is_anndata(frame)) or found.values.shape != (count, count):
         return found
-    if _package(graph) == "pandas":
-        rows = [str(name) for name in frame.index]
-        if rows != [str(number) for number in range(len(rows))]:
-            said = "the same names of rows and columns"
-            values = values[_order(f"[{function}] {argument}: expected {said}", rows, own)]
-    if names and len(set(names)) == len(names):
-        order = _order(f"[{function}] {argument}: expected the columns of {of}", own, names)
-        values, own = values[order][:, order], list(names)
-    return Table(values, own)
+    numbered = [str(number) for number in range(count)]
+    labels = row_labels(frame)
+    rows = numbered if labels is None else [str(label) for label in labels]
+    values, own, alone = _rows_as_columns(place, found.values, found.names or numbered, rows)
+    if len(set(own)) < len(own) or len(set(names)) < len(names):
+        return Table(values, own)
+    if own == numbered and set(names) != set(numbered):
+        return Table(values, [])
+    known = list(names) or (numbered if set(own) == set(numbered) else own)
+    order = _order(f"{place}: expected the columns of {of or 'the graph'}", own, known)
+    if alone and own != known:
+        raise ValueError(
+            f"{place}: expected names of rows and columns for another order of columns, got those "
+            f"of {alone} alone"
+        )
+    return Table(values[order][:, order], [] if known == numbered and not names else known)
+
+
+def _rows_as_columns(
+    place: str, values: Tensor, own: list[str], rows: list[str]
+) -> tuple[Tensor, list[str], str]:
+    """A square matrix whose rows are in the order of its columns ``own``, their names, and which of
+    the two alone has names. Labels that are just the numbers from 0 on are no names if the others
+    are something else."""
+    numbered = [str(number) for number in range(len(own))]
+    if rows == own:
+        return values, own, ""
+    if set(own) != set(rows) and numbered in (own, rows):
+        return (values, rows, "rows") if own == numbered else (values, own, "columns")
+    expected = f"{place}: expected the same names of rows and columns"
+    if len(set(own)) < len(own):
+        raise ValueError(f"{expected}, got some of them twice")
+    return values[_order(expected, rows, own)], own, ""
 
 
 def _order(expected: str, given: Sequence[str], names: Sequence[str]) -> list[int]:
@@ -163,17 +180,6 @@ def _order(expected: str, given: Sequence[str], names: Sequence[str]) -> list[in
     return [place[name] for name in names]
 
 
-def column_names(table: object) -> list[str]:
-    """Column names of a data frame; none if they are just the numbers from 0 on."""
-    columns = list(getattr(table, "columns", []))
-    return [] if columns == list(range(len(columns))) else [str(column) for column in columns]
-
-
-def is_anndata(table: object) -> bool:
-    """Whether it is an AnnData object."""
-    return _package(table) == "anndata" and hasattr(table, "var_names")
-
-
 def memory() -> int:
     """Bytes of memory of this machine, or the process limit if it is lower."""
     import resource
@@ -181,10 +187,6 @@ def memory() -> int:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return machine if limit == resource.RLIM_INFINITY else min(machine, limit)
-
-
-def _package(value: object) -> str:
-    return (type(value).__module__ or "").partition(".")[0]
 
 
 def _check_room(place: str, shape: tuple[int, ...]) -> None:
@@ -199,6 +201,20 @@ def _check_room(place: str, shape: tuple[int, ...]) -> None:
         )
 
 
+def _of_tensor(place: str, table: Tensor) -> Tensor:
+    for wrong, what in (
+        (table.is_nested, "a nested tensor"),
+        (table.is_quantized, "a quantised tensor; dequantize() makes numbers of it"),
+        (table.is_mkldnn, "a tensor of layout mkldnn; to_dense() makes numbers of it"),
+    ):
+        if wrong:
+            raise TypeError(f"{place}: expected numbers, got {what}")
+    if table.is_complex():
+        raise TypeError(f"{place}: expected real numbers, got {describe(table)}")
+    # Operators that read a table in place would miss the sign of a lazily negated one.
+    return table.to(torch.float64).resolve_neg()
+
+
 def _of_array(place: str, values: Any) -> Tensor:
     try:
         if hasattr(values, "__array__"):
@@ -211,10 +227,12 @@ def _of_array(place: str, values: Any) -> Tensor:
                     f"{place}: expected real numbers, got {describe(values)}: Complex data not "
                     "supported"
                 )
-            if array.dtype.kind in "mM":
-                raise TypeError(
-                    f"{place}: expected numbers, got {describe(values)} of {array.dtype}"
-                )
+            words = array.dtype.kind == "O" and any(
+                isinstance(entry, (str, bytes)) for entry in array.flat
+            )
+            if array.dtype.kind in "mMSUTV" or words:
+                kind = "words" if words else array.dtype
+                raise TypeError(f"{place}: expected numbers, got {describe(values)} of {kind}")
             if masked:  # what is under a mask counts as missing
                 array = array.astype(numpy.float64).filled(math.nan)
             return torch.from_numpy(numpy.array(array, dtype=numpy.float64))
@@ -230,80 +248,6 @@ def _of_array(place: str, values: Any) -> Tensor:
     except (RuntimeError, OverflowError):
         pass
     raise TypeError(f"{place}: expected numbers, got {describe(values)}")
-
-
-def _of_frame(
-    place: str,
-    table: Any,
-    package: str,
-    words: Collection[int | str],
-    known: Mapping[int, Sequence[str] | None] | None,
-) -> Table:
-    import numpy  # pandas needs it
-
-    names, shape = column_names(table), tuple(table.shape)
-    values = numpy.empty(shape, dtype=numpy.float64)
-    found: dict[int, list[str]] = {}
-    for at in range(shape[1]):
-        column = table.iloc[:, at] if package == "pandas" else table[:, at]
-        label = printable(names[at]) if names else str(at)
-        if at in words or (names and names[at] in words):
-            missing = column.isna() if package == "pandas" else column.is_null()
-            cells = [None if gone else cell for cell, gone in zip(column, missing)]
-            numeric = all(isinstance(cell, (numbers.Real, type(None))) for cell in cells)
-            if numeric and known is None:
-                values[:, at] = [math.nan if cell is None else float(cell) for cell in cells]
-                continue
-            if known is None or at in known:
-                texts = [None if cell is None else str(cell) for cell in cells]
-                own = None if known is None else known[at]
-                values[:, at], found[at] = places_of_words(f"{place}: column {label}", texts, own)
-                continue
-        values[:, at] = (_of_pandas if package == "pandas" else _of_polars)(place, label, column)
-    return Table(torch.from_numpy(values), names, found)
-
-
-def places_of_words(
-    place: str, cells: Sequence[str | None], known: Sequence[str] | None = None
-) -> tuple[list[float], list[str]]:
-    """The places of words in ``known``, or else among themselves in ascending order, and the words;
-    nan for None. ``place`` begins the message of the ValueError for an unknown word."""
-    words = sorted({cell for cell in cells if cell is not None}) if known is None else list(known)
-    number = {word: float(at) for at, word in enumerate(words)}
-    for cell in cells:
-        if cell is not None and cell not in number:
-            raise ValueError(
-                f"{place}: expected one of the {len(words)} words of the fit, got "
-                f"{printable(cell)[:60]!r}"
-            )
-    return [math.nan if cell is None else number[cell] for cell in cells], words
-
-
-def _refused(place: str, label: str, got: object) -> TypeError:
-    return TypeError(
-        f"{place}: expected numbers in every column, got {got} in column {label}; drop it or "
-        "encode it as numbers"
-    )
-
-
-def _of_pandas(place: str, label: str, column: Any) -> Any:
-    kind = getattr(column.dtype, "kind", "O")
-    if kind not in "biufO" or str(column.dtype) in ("category", "str", "string"):
-        raise _refused(place, label, column.dtype)
-    if kind == "O":
-        for value, missing in zip(column, column.isna()):
-            if not missing and not isinstance(value, numbers.Real):
-                raise _refused(place, label, f"{type(value).__name__} {printable(str(value))[:30]}")
-    return column.to_numpy(dtype="float64", na_value=math.nan)
-
-
-def _of_polars(place: str, label: str, column: Any) -> Any:
-    name = str(column.dtype)
-    if not (column.dtype.is_numeric() or name in ("Boolean", "Null")):  # Null: all are missing
-        raise _refused(place, label, name)
-    import polars
-
-    return column.cast(polars.Float64).to_numpy()
 
 
 def _of_anndata(place: str, data: Any, layer: str, raw: bool) -> Table:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from .._arguments import checked, describe
-from .._choices import ColumnKind, Estimator, Missing, Resampling
+from .._arguments import checked, checked_methods, describe
+from .._choices import Estimator, Missing, Resampling
 from .._hints import Numbers
 from .._library import operators
+from .columns import Kinds, Pairs, Tiers
 from .few_rows import warn_of_few_rows
 from .structure import (
     FitOptions,
@@ -26,6 +27,7 @@ from .structure import (
 _MOST = 100_000  # samples; frequencies are then exact to 0.002
 
 
+@checked_methods
 class EdgeConfidence(NamedTuple):
     """What samples of the rows say about a graph of M columns. Entry ``[i, j]`` is about i -> j."""
 
@@ -77,13 +79,13 @@ def edge_confidence(
     rank: int = 40,
     sample: bool = False,
     seed: int = 0,
-    forbidden: Iterable[tuple[int | str, int | str]] = (),
-    required: Iterable[tuple[int | str, int | str]] = (),
-    tiers: Sequence[int] = (),
-    groups: Sequence[Any] | Numbers | str | None = None,
-    targets: Sequence[Any] | Numbers | str | None = None,
+    forbidden: Pairs = (),
+    required: Pairs = (),
+    tiers: Tiers = (),
+    groups: Any = None,
+    targets: Any = None,
     soft: bool = False,
-    kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     missing: Missing = "refuse",
     progress: Callable[[int, int], Any] | None = None,
 ) -> EdgeConfidence:
@@ -127,6 +129,7 @@ def edge_confidence(
         table,
         forbidden=forbidden,
         required=required,
+        tiers=tiers,
         groups=groups,
         targets=targets,
         kinds=kinds,
@@ -140,7 +143,6 @@ def edge_confidence(
         rank=rank,
         sample=sample,
         seed=seed,
-        tiers=tiers,
         soft=soft,
         missing=missing,
         **named,

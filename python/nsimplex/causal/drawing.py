@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._arguments import checked, describe
+from .._arguments import checked, checked_methods, describe
 from .._hints import Numbers
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
+from .columns import Columns, Names
 from .graph_exports import KnownGraph, known_graph
 from .graph_page import EdgeFacts, page_text
 
@@ -32,6 +33,7 @@ _STYLE = (
 )
 
 
+@checked_methods
 class GraphPicture:
     """An SVG picture. A notebook shows it, and ``save`` writes it to a file.
 
@@ -83,7 +85,7 @@ class GraphPicture:
 @checked
 def draw_graph(
     graph: Any,
-    names: Sequence[str] | None = None,
+    names: Names | None = None,
     *,
     columns: Sequence[str | int] = (),
     most: int = 60,
@@ -121,7 +123,8 @@ def draw_graph(
     whole = known_graph("draw_graph", graph, names, given)
     if most < 2:
         raise ValueError(f"[draw_graph] most: expected at least 2, got {most}")
-    centre = [_column(whole.names, column) for column in columns]
+    known = Columns(whole.names, len(whole.names))
+    centre = [_column(known, column) for column in columns]
     pairs = [(i, j) for i, j in whole.adjacency.nonzero().tolist()]
     strength = {(i, j): _strength(whole, i, j) for i, j in pairs}
     from .._graph_svg import neighbourhood  # needs numpy
@@ -144,18 +147,12 @@ def _facts(graph: KnownGraph, i: int, j: int) -> EdgeFacts:
     return EdgeFacts(graph.names[i], graph.names[j], weight, *known)
 
 
-def _column(names: list[str], column: str | int) -> int:
-    if isinstance(column, str):
-        if column not in names:
-            raise ValueError(
-                f"[draw_graph] columns: expected names of columns, got {describe(column)}"
-            )
-        return names.index(column)
-    if not 0 <= column < len(names):
-        raise ValueError(
-            f"[draw_graph] columns: expected numbers below {len(names)}, got {describe(column)}"
-        )
-    return int(column)
+def _column(columns: Columns, column: str | int) -> int:
+    found = columns.find(column)
+    if found is None:
+        known = columns.expected() if not isinstance(column, str) else "names of columns"
+        raise ValueError(f"[draw_graph] columns: expected {known}, got {describe(column)}")
+    return found
 
 
 def _strength(graph: KnownGraph, i: int, j: int) -> tuple[float, float, float]:

@@ -5,19 +5,30 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked_methods, describe
-from .._choices import ColumnKind, Estimator, Missing, Resampling, ScreenBy
+from .._choices import Estimator, Missing, Resampling, ScreenBy
 from .._printable import printable
+from .columns import (
+    Columns,
+    Kinds,
+    Names,
+    Pairs,
+    Tiers,
+    column_pairs,
+    column_tiers,
+    numbered_pairs,
+)
 from .confidence import check_samples, confidence_of
 from .contract import BaseEstimator, TransformerMixin
 from .drawing import GraphPicture, draw_graph
 from .few_rows import warn_of_few_rows
+from .frames import row_labels
 from .graph_exports import to_igraph, to_networkx
 from .graph_limits import GraphLimits
 from .graphs import UsableTable
@@ -26,7 +37,7 @@ from .linear_model import log_likelihood, regress
 from .noise_directions import check_orientation, orient_by_noise
 from .rows import row_groups, row_targets, taken_column
 from .scale import means_and_deviations
-from .structure import FitInterrupted, FitOptions, fit_numbered, fit_options, numbered_pairs
+from .structure import FitInterrupted, FitOptions, fit_numbered, fit_options
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
@@ -97,7 +108,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         sample: bool = False,
         orient_by_noise: bool = False,
         soft: bool = False,
-        kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
+        kinds: Kinds | None = None,
         missing: Missing = "refuse",
         drop: bool = False,
         screen: int = 0,
@@ -136,10 +147,10 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         X: Any,
         y: Any = None,
         *,
-        names: Sequence[str] = (),
-        forbidden: Iterable[tuple[int | str, int | str]] = (),
-        required: Iterable[tuple[int | str, int | str]] = (),
-        tiers: Sequence[int] = (),
+        names: Names = (),
+        forbidden: Pairs = (),
+        required: Pairs = (),
+        tiers: Tiers = (),
         groups: Any = None,
         targets: Any = None,
         progress: Callable[[int, int], Any] | None = None,
@@ -265,7 +276,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         return tags
 
     def _with_rows(
-        self, X: Any, names: Sequence[str], groups: Any, targets: Any
+        self, X: Any, names: Names, groups: Any, targets: Any
     ) -> tuple[UsableTable, list[str], dict[str, Any]]:
         """The table, the names of all its columns, and what is known of the rows that it keeps."""
         label = type(self).__name__
@@ -287,6 +298,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             file = self._read(X, beside, reset=True)
             X, groups, targets = file.table, *(file.beside.get(name, given[name]) for name in given)
         else:
+            X = self._plain(X)
             X, groups = taken_column(label, "groups", X, groups)
             X, targets = taken_column(label, "targets", X, targets)
         self.row_columns_ = list(beside.values())
@@ -299,10 +311,9 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             values = whole.values
             used = ~values.isnan().all(dim=0) if self.drop else slice(None)
             rows = rows[~values[:, used].isnan().any(dim=1)]
-        groups = row_groups(label, groups, len(whole.values))
-        targets = row_targets(
-            label, targets, len(whole.values), len(kept.columns), kept.names, all_names
-        )
+        labels, columns = row_labels(X), Columns(kept.names, len(kept.columns))
+        groups = row_groups(label, groups, len(whole.values), labels)
+        targets = row_targets(label, targets, len(whole.values), columns, all_names, labels)
         return (
             kept,
             all_names,
@@ -317,18 +328,20 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         kept: UsableTable,
         all_names: list[str],
         rows: dict[str, Any],
-        forbidden: Iterable[tuple[int | str, int | str]],
-        required: Iterable[tuple[int | str, int | str]],
-        tiers: Sequence[int],
+        forbidden: Pairs,
+        required: Pairs,
+        tiers: Tiers,
         progress: Callable[[int, int], Any] | None,
     ) -> None:
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
         kinds, label = self._kinds(kept, all_names), type(self).__name__
-        away = set(all_names) - set(kept.names)  # columns without edges
-        forbidden = [pair for pair in forbidden if away.isdisjoint(pair)]
-        tiers = list(tiers)
-        if len(tiers) == self.n_features_in_:
-            tiers = [tiers[column] for column in kept.columns]
+        columns, away = Columns(kept.names, len(kept.columns)), set(all_names) - set(kept.names)
+        forbidden = [  # columns that are dropped have no edges
+            pair
+            for pair in column_pairs(label, "forbidden", forbidden)
+            if away.isdisjoint(map(str, pair)) or not kept.names
+        ]
+        whole = Columns(all_names, self.n_features_in_)
         options: dict[str, Any] = dict(
             estimator=self.estimator,
             nonlinear=self.nonlinear,
@@ -338,9 +351,9 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             rank=self.rank,
             sample=self.sample,
             seed=self.seed,
-            forbidden=numbered_pairs(label, "forbidden", forbidden, kept.names),
-            required=numbered_pairs(label, "required", required, kept.names),
-            tiers=tiers,
+            forbidden=numbered_pairs(label, "forbidden", forbidden, columns),
+            required=numbered_pairs(label, "required", required, columns),
+            tiers=column_tiers(label, tiers, whole, kept.columns),
             soft=self.soft,
             kinds=kinds,
             missing="likelihood" if self.missing == "likelihood" else "refuse",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from .._arguments import checked, describe
 from .._hints import Numbers
-from .arrays import as_double, graph_matrix
+from .arrays import graph_matrix
+from .columns import Names, given_names
 
 __all__ = ["KnownGraph", "known_graph", "to_igraph", "to_networkx"]
 
@@ -26,7 +26,7 @@ class KnownGraph(NamedTuple):
 
 
 def known_graph(
-    function: str, graph: Any, names: Sequence[str] | None, figures: dict[str, Numbers | None]
+    function: str, graph: Any, names: Names | None, figures: dict[str, Numbers | None]
 ) -> KnownGraph:
     """A graph from an estimator that was fitted, or from an adjacency matrix."""
     if hasattr(graph, "get_feature_names_out") and not hasattr(graph, "__array__"):
@@ -47,12 +47,13 @@ def known_graph(
     if not adjacency.isfinite().all():
         raise ValueError(f"[{function}] graph: expected finite weights")
     count = len(adjacency)
-    if names is not None and len(names) != count:
-        raise ValueError(f"[{function}] names: expected {count}, one per column, got {len(names)}")
+    if names is not None:
+        names = given_names(function, names, count)
     known = {}
     for name, value in figures.items():
         if value is not None:
-            known[name] = as_double(function, name, value)
+            figure = graph_matrix(function, name, value, names or (), "graph", scores=True)
+            known[name] = figure.values
             if known[name].shape != adjacency.shape:
                 raise ValueError(
                     f"[{function}] {name}: expected {list(adjacency.shape)}, got "
@@ -64,7 +65,7 @@ def known_graph(
 
 
 @checked
-def to_networkx(graph: Any, names: Sequence[str] | None = None) -> Any:
+def to_networkx(graph: Any, names: Names | None = None) -> Any:
     """A ``networkx.DiGraph`` of all columns, with ``weight``, and ``score``, ``frequency``, ``low``
     and ``high`` as far as they are known.
 
@@ -82,7 +83,7 @@ def to_networkx(graph: Any, names: Sequence[str] | None = None) -> Any:
 
 
 @checked
-def to_igraph(graph: Any, names: Sequence[str] | None = None) -> Any:
+def to_igraph(graph: Any, names: Names | None = None) -> Any:
     """A directed ``igraph.Graph`` of all columns with the attributes of :func:`to_networkx`.
 
     igraph is under the GPL and is installed separately.

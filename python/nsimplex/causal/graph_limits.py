@@ -7,6 +7,8 @@ from typing import Any
 
 from .._arguments import checked_methods
 from .._printable import printable
+from .columns import Columns
+from .frames import row_labels
 from .kind_reading import KindReading
 from .limits import CausalLimits, causal_limits, scaled_within_groups
 from .rows import row_groups, row_targets, taken_column
@@ -45,18 +47,21 @@ class GraphLimits(KindReading):
                     f"[{label}] {name}: expected those of the rows of X, as the fit had, got None"
                 )
             rows[name] = of_fit if rows[name] is None else rows[name]
+        labels = None
         if isinstance(X, (str, os.PathLike)):
             named = {name: own for name, own in rows.items() if isinstance(own, str)}
             rows |= self._read(X, named, reset=False).beside if named else {}
         else:
+            X = self._plain(X)
+            labels = row_labels(X)
             for name in rows:
                 X, rows[name] = taken_column(label, name, X, rows[name])
         values, names = self._chosen(X), [str(name) for name in self.get_feature_names_out()]
-        known = row_groups(label, rows["groups"], len(values))
+        known = row_groups(label, rows["groups"], len(values), labels)
         if known and self.standardise:
             values = scaled_within_groups(values, known)
-        dropped = [str(name) for name in getattr(self, "feature_names_in_", ())]
-        own = row_targets(label, rows["targets"], len(values), len(names), names, dropped)
+        columns, dropped = Columns(names, len(names)), self._all_names()
+        own = row_targets(label, rows["targets"], len(values), columns, dropped, labels)
         used = (~values.isnan().any(dim=1)).nonzero().flatten().tolist()
         return causal_limits(
             values[used],
@@ -73,9 +78,10 @@ class GraphLimits(KindReading):
 
     def _check_continuous(self) -> None:
         """Refuses columns of other kinds, whose effects are not those of a linear model."""
-        names, columns = getattr(self, "names_", []), getattr(self, "columns_", [])
+        used = getattr(self, "columns_", [])
+        columns = Columns(self._all_names(), 1 + max(used, default=0))
         for column, kind in self._pairs_of_kinds():
-            if kind != "continuous" and (column in names or column in columns):
+            if kind != "continuous" and columns.find(column) in used:
                 raise ValueError(
                     f"[{type(self).__name__}] limits: expected continuous columns, got column "
                     f"{printable(str(column))[:60]} of kind {kind}"

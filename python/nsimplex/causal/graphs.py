@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -13,7 +13,8 @@ from .._choices import GraphModel, Mechanism, Missing, Noise, ScreenBy
 from .._hints import Numbers
 from .._library import operators
 from ..graph_files import read_table
-from .arrays import as_double, column_names, graph_matrix, read_columns, require_finite
+from .arrays import as_double, graph_matrix, read_columns, require_finite
+from .columns import Columns, Names, given_names, per_column
 
 
 class CausalMetrics(NamedTuple):
@@ -125,7 +126,7 @@ def simulate(
     weights: tuple[float, float] = (0.5, 2.0),
     seed: int = 0,
     sample_seed: int = 0,
-    interventions: Mapping[int, float] | None = None,
+    interventions: Mapping[Any, float] | None = None,
 ) -> CausalSimulation:
     """Draws a DAG, a model x_j = f_j(causes) + noise on the DAG, and observations of the model.
 
@@ -140,16 +141,20 @@ def simulate(
         weights: range of the magnitudes of the weights, of either sign.
         seed: seed of graph and model; the result is the same on every machine.
         sample_seed: seed of the observations.
-        interventions: columns set to a value in every row, do(x_j = v). In each row, all other
-            columns keep the noise that they have without interventions.
+        interventions: columns, by number or by their name in ``dag``, set to a value in every row,
+            do(x_j = v). In each row, all other columns keep the noise that they have without
+            interventions.
 
     Raises:
         ValueError: the message names the argument, the expected value and the value received.
     """
-    set_to = dict(interventions or {})
+    given = None if dag is None else graph_matrix("simulate", "dag", dag)
+    count = nodes if given is None else given.values.size(0) if given.values.dim() == 2 else 0
+    columns = Columns([] if given is None else given.names, count)
+    set_to = dict(per_column("simulate", "interventions", "a number", interventions or {}, columns))
     return CausalSimulation(
         *operators.causal_simulate(
-            None if dag is None else graph_matrix("simulate", "dag", dag).values,
+            None if given is None else given.values,
             graph,
             nodes,
             degree,
@@ -169,7 +174,7 @@ def simulate(
 @checked
 def usable_table(
     table: Numbers | str | os.PathLike[str],
-    names: Sequence[str] = (),
+    names: Names = (),
     *,
     missing: Missing = "refuse",
     drop: bool = False,
@@ -191,9 +196,11 @@ def usable_table(
     if not isinstance(table, Tensor) and isinstance(table, (str, os.PathLike)):
         file = read_table(table)
         table, names = file.values, file.columns
-    names = list(names) or column_names(table)
+    whole = read_columns("usable_table", "table", table)
+    count = whole.values.size(1) if whole.values.dim() == 2 else 0
+    names = given_names("usable_table", names, count) or whole.names
     values, columns, dropped, counts = operators.causal_usable_table(
-        as_double("usable_table", "table", table), names, missing, drop
+        whole.values, names, missing, drop
     )
     return UsableTable(
         values, [names[column] for column in columns] if names else [], columns, dropped, *counts

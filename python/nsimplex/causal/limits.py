@@ -11,7 +11,9 @@ from torch import Tensor
 from .._arguments import checked
 from .._hints import Numbers
 from .._library import operators
-from .arrays import column_names, graph_matrix, read_columns
+from .arrays import graph_matrix, read_columns
+from .columns import Columns, Names, given_names
+from .frames import row_labels
 from .rows import row_groups, row_targets
 from .scale import large_exponent, times_power
 
@@ -44,10 +46,10 @@ def causal_limits(
     table: Numbers,
     graph: Numbers,
     *,
-    names: list[str] | None = None,
+    names: Names | None = None,
     level: float = 0.05,
-    groups: Sequence[Any] | Numbers | None = None,
-    targets: Sequence[Any] | Numbers | None = None,
+    groups: Any = None,
+    targets: Any = None,
 ) -> CausalLimits:
     """Says what a table [n, M] cannot tell about an acyclic graph [M, M] of its columns.
 
@@ -90,10 +92,13 @@ def causal_limits(
     """
     values, own_names, _ = read_columns("causal_limits", "table", table)
     adjacency = graph_matrix("causal_limits", "graph", graph, own_names, "table").values
-    shown = list(names) if names is not None else column_names(table)
+    shown = own_names
     if values.dim() == 2:
-        known = row_groups("causal_limits", groups, len(values))
-        own = row_targets("causal_limits", targets, len(values), values.size(1), own_names)
+        rows, count, labels = *values.shape, row_labels(table)
+        shown = own_names if names is None else given_names("causal_limits", names, count)
+        known = row_groups("causal_limits", groups, rows, labels)
+        columns = Columns(own_names, count)
+        own = row_targets("causal_limits", targets, rows, columns, labels=labels)
         if known or own:
             values = _enough(comparable_rows(values, known, own), known, own)
     found = operators.causal_limits(values, adjacency, shown, level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from torch import Tensor
@@ -11,7 +10,8 @@ from .._arguments import checked
 from .._hints import Numbers
 from .._library import operators
 from .arrays import graph_matrix, read_columns
-from .structure import edge_pairs, numbered_pairs
+from .columns import Columns, Pairs, Tiers, column_tiers, numbered_pairs
+from .structure import edge_pairs
 
 
 class NoiseDirections(NamedTuple):
@@ -29,9 +29,9 @@ def orient_by_noise(
     graph: Numbers,
     *,
     level: float = 0.01,
-    forbidden: Iterable[tuple[int | str, int | str]] = (),
-    required: Iterable[tuple[int | str, int | str]] = (),
-    tiers: Sequence[int] = (),
+    forbidden: Pairs = (),
+    required: Pairs = (),
+    tiers: Tiers = (),
 ) -> NoiseDirections:
     r"""Reverses edges of an acyclic graph [M, M] while non-Gaussian noise supports this.
 
@@ -72,13 +72,14 @@ def orient_by_noise(
     """
     values, names, _ = read_columns("orient_by_noise", "table", table)
     given = graph_matrix("orient_by_noise", "graph", graph, names, "table").values
+    columns = Columns(names, values.size(1) if values.dim() == 2 else 0)
     adjacency, turned, gain, p_value = operators.causal_orient_by_noise(
         values,
         given,
         level,
-        edge_pairs(numbered_pairs("orient_by_noise", "forbidden", forbidden, names)),
-        edge_pairs(numbered_pairs("orient_by_noise", "required", required, names)),
-        list(tiers),
+        edge_pairs(numbered_pairs("orient_by_noise", "forbidden", forbidden, columns)),
+        edge_pairs(numbered_pairs("orient_by_noise", "required", required, columns)),
+        column_tiers("orient_by_noise", tiers, columns),
     )
     return NoiseDirections(
         adjacency, [(cause, effect) for cause, effect in turned.tolist()], gain, p_value

@@ -6,14 +6,13 @@ import inspect
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
 from .._choices import (
-    ColumnKind,
     Dangling,
     Estimator,
     Missing,
@@ -27,8 +26,10 @@ from .._hints import Numbers
 from .._library import operators
 from .._paths import operator_path
 from .arrays import Table, graph_matrix
+from .columns import Kinds, Names, Pairs, Tiers
 from .embedding import ball_points, causal_angles, causal_embed
 from .estimators import CausalGraph
+from .frames import frame_labels
 from .hooks import CausalEncoding, attach_encoding
 from .saved_values import as_kinds, as_plain
 
@@ -94,7 +95,7 @@ class CausalPipeline(CausalGraph):
         sample: bool = False,
         orient_by_noise: bool = False,
         soft: bool = False,
-        kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
+        kinds: Kinds | None = None,
         missing: Missing = "refuse",
         drop: bool = False,
         screen: int = 0,
@@ -168,10 +169,10 @@ class CausalPipeline(CausalGraph):
         X: Any,
         y: Any = None,
         *,
-        names: Sequence[str] = (),
-        forbidden: Iterable[tuple[int | str, int | str]] = (),
-        required: Iterable[tuple[int | str, int | str]] = (),
-        tiers: Sequence[int] = (),
+        names: Names = (),
+        forbidden: Pairs = (),
+        required: Pairs = (),
+        tiers: Tiers = (),
         groups: Any = None,
         targets: Any = None,
         progress: Callable[[int, int], Any] | None = None,
@@ -201,13 +202,12 @@ class CausalPipeline(CausalGraph):
     def _given(self, adjacency: Numbers) -> Table:
         """A graph that the user gives, in the order of the fit's columns if there was one."""
         columns = getattr(self, "columns_", None)
-        graph = graph_matrix(
-            "CausalPipeline",
-            "adjacency",
-            adjacency,
-            [] if columns is None else self.names_,
-            "the fit",
-        )
+        names = [] if columns is None else self.names_
+        if columns is not None and not names:  # as edges() and columns_ call them
+            labels = {str(label) for label in frame_labels(adjacency)}
+            known = ([f"x{column}" for column in columns], [str(column) for column in columns])
+            names = next((own for own in known if set(own) == labels), [])
+        graph = graph_matrix("CausalPipeline", "adjacency", adjacency, names, "the fit")
         if columns is not None and graph.values.shape != (len(columns), len(columns)):
             raise ValueError(
                 f"[CausalPipeline] adjacency: expected [{len(columns)}, {len(columns)}], the "

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
+
+from torch import Tensor
 
 from .._arguments import describe
 from .._printable import printable
-from .arrays import is_anndata
+from .columns import Columns, is_bool, whole
+from .frames import frame_labels, is_anndata, is_frame, is_pandas, is_series, listed
 
-__all__ = ["row_groups", "row_targets", "taken_column", "without_column"]
+__all__ = ["row_groups", "row_targets", "row_values", "taken_column", "without_column"]
 
 
 def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[Any, Any]:
@@ -19,8 +22,7 @@ def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[A
     if not isinstance(name, str):
         return table, name
     columns = table.obs if is_anndata(table) else table
-    known = list(getattr(columns, "columns", []))
-    if known.count(name) != 1:
+    if frame_labels(columns).count(name) != 1:
         raise ValueError(
             f"[{function}] {argument}: expected one value per row, or the name of a column of a "
             f"data frame or of obs, got {printable(name)[:60]!r}"
@@ -33,13 +35,19 @@ def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[A
 
 def without_column(table: Any, name: str) -> Any:
     """A data frame without one of its columns; other tables as they are."""
-    known = list(getattr(table, "columns", []))
+    known = frame_labels(table)
     return table[[column for column in known if column != name]] if name in known else table
 
 
-def row_groups(function: str, groups: Any, rows: int) -> list[int]:
-    """Groups as numbers 0, 1, .. in the order of their first rows; none for no groups."""
-    values = _values(function, "groups", groups, rows)
+def row_groups(
+    function: str, groups: Any, rows: int, labels: Sequence[Any] | None = None
+) -> list[int]:
+    """Groups as numbers 0, 1, .. in the order of their first rows; none for no groups.
+
+    Args:
+        labels: of the rows, as in :func:`row_values`.
+    """
+    values = row_values(function, "groups", groups, rows, labels)
     seen: dict[Any, int] = {}
     for row, value in enumerate(values):
         if _is_missing(value):
@@ -57,64 +65,114 @@ def row_targets(
     function: str,
     targets: Any,
     rows: int,
-    columns: int,
-    names: Sequence[str] = (),
+    columns: Columns,
     others: Iterable[str] = (),
+    labels: Sequence[Any] | None = None,
 ) -> list[list[int]]:
     """The columns that were intervened on in each row, ascending; none if no row has one.
 
     Args:
         targets: per row None, -1, NaN, NA or an empty text (no intervention), the number or the
             name of a column, or several of them.
-        names: of the columns.
         others: names that are no columns any more; interventions on them are left out.
+        labels: of the rows, as in :func:`row_values`.
     """
-    place = {name: column for column, name in enumerate(names)}
     away = set(others)
 
     def number(row: int, entry: Any) -> list[int]:
         if _is_missing(entry) or (isinstance(entry, str) and entry == ""):
             return []
-        if isinstance(entry, str):
-            if entry in place:
-                return [place[entry]]
-            if entry in away:
-                return []
-        elif isinstance(entry, numbers.Real) and float(entry).is_integer():
-            whole = int(float(entry))
-            if whole == -1:
-                return []
-            if 0 <= whole < columns:
-                return [whole]
+        found = columns.find(entry)
+        if whole(entry) == -1 and found is None:
+            return []
+        if found is not None and whole(entry) != -1:
+            return [found]
+        if found is None and not is_bool(entry) and str(entry) in away:
+            return []
+        mask = is_bool(entry) or (isinstance(entry, str) and entry.lower() in ("true", "false"))
         raise ValueError(
-            f"[{function}] targets: expected columns 0 to {columns - 1} or their names, got "
-            f"{printable(str(entry))[:60]} in row {row}; None and -1 mean no intervention"
+            f"[{function}] targets: expected {columns.expected()}, got "
+            f"{printable(str(entry))[:60]} in row {row}; "
+            + (
+                "numpy.where(mask, column, -1) makes targets of a mask of rows"
+                if mask
+                else "None and -1 mean no intervention"
+            )
         )
 
     found = []
-    for row, value in enumerate(_values(function, "targets", targets, rows)):
-        several = isinstance(value, Iterable) and not isinstance(value, str)
-        entries = list(value) if several else [value]
-        found.append(sorted({column for entry in entries for column in number(row, entry)}))
+    for row, value in enumerate(row_values(function, "targets", targets, rows, labels)):
+        own = sorted(column for entry in _entries(columns, value) for column in number(row, entry))
+        for column, following in pairwise(own):
+            if column == following:
+                raise ValueError(
+                    f"[{function}] targets: expected each column once, got column "
+                    f"{columns.shown(column)} twice in row {row}"
+                )
+        found.append(own)
     return found if any(found) else []
 
 
-def _values(function: str, argument: str, values: Any, rows: int) -> list[Any]:
+def _entries(columns: Columns, value: Any) -> list[Any]:
+    """The columns that one row names."""
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        return [value]
+    label = isinstance(value, tuple) and columns.find(value) is not None
+    return [value] if label else list(value)
+
+
+def row_values(
+    function: str,
+    argument: str,
+    values: Any,
+    rows: int,
+    labels: Sequence[Any] | None = None,
+    *,
+    of: str = "row",
+) -> list[Any]:
+    """One value per row of a table; none for None.
+
+    Args:
+        labels: of the rows, if the table has some. The values of a Series are those of the rows
+            with its labels, in any order; without ``labels``, rows are 0, 1, ..
+
+    Raises:
+        TypeError, ValueError: the values have no order, or labels of other rows.
+    """
     if values is None:
         return []
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(
-            f"[{function}] {argument}: expected one value per row, got {describe(values)}"
-        )
-    given: Any = values
-    found = given.tolist() if hasattr(given, "tolist") else list(given)
-    if not isinstance(found, list):
-        raise TypeError(f"[{function}] {argument}: expected one value per row, got a number")
+    expected = f"[{function}] {argument}: expected one value"
+    if is_frame(values) and len(frame_labels(values)) == 1:
+        values = values.iloc[:, 0] if is_pandas(values) else values[:, 0]
+    series = is_series(values)
+    found = list(values) if series else listed(f"{expected} per {of}", values)
     if found and len(found) != rows:
+        raise ValueError(f"{expected} for each of {rows} {of}s, got {len(found)}")
+    if series and found:
+        own = list(values.index)
+        found = _by_labels(expected, own, found, range(rows) if labels is None else labels)
+    return [_single(value) for value in found]
+
+
+def _by_labels(
+    expected: str, own: list[Any], values: list[Any], labels: Sequence[Any]
+) -> list[Any]:
+    if own == list(labels):
+        return values
+    known = dict(zip(own, values))
+    if len(known) < len(own) or len(set(labels)) < len(labels) or set(labels) != set(own):
         raise ValueError(
-            f"[{function}] {argument}: expected one value for each of {rows} rows, got {len(found)}"
+            f"{expected} for each label of the table, got a Series with other labels; "
+            "to_numpy() gives its values in their order"
         )
-    return found
+    return [known[label] for label in labels]
+
+
+def _single(value: Any) -> Any:
+    """The number of a tensor that has one: two equal tensors have different hashes."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.item() if value.dim() == 0 else value.tolist()
 
 
 def _is_missing(value: Any) -> bool:

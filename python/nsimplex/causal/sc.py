@@ -13,15 +13,16 @@ Genes that the fit leaves out have no edges, and NaN in ``varm``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
-from .arrays import is_anndata
-from .rows import taken_column
+from .columns import Columns, Pairs, Tiers, column_pairs, column_tiers, per_column
+from .frames import is_anndata
+from .rows import row_values, taken_column
 from .saved_values import as_plain
 
 __all__ = ["encode", "fit"]
@@ -35,7 +36,7 @@ def _anndata(function: str, adata: Any) -> Any:
     return adata
 
 
-def _chosen(adata: Any, mask_var: str | Sequence[bool] | None) -> Any:
+def _chosen(adata: Any, mask_var: Any) -> Any:
     """Which genes to use, as an array of booleans [genes]."""
     import numpy
 
@@ -48,7 +49,8 @@ def _chosen(adata: Any, mask_var: str | Sequence[bool] | None) -> Any:
                 f"got {mask_var!r}"
             )
         mask_var = adata.var[mask_var].to_numpy()
-    mask = numpy.asarray(mask_var)
+    genes = list(adata.var_names)
+    mask = numpy.asarray(row_values("fit", "mask_var", mask_var, len(genes), genes, of="gene"))
     if mask.dtype != bool or mask.shape != (adata.n_vars,):
         raise ValueError(
             f"[fit] mask_var: expected {adata.n_vars} booleans, one per gene, got {mask.dtype} of "
@@ -57,20 +59,34 @@ def _chosen(adata: Any, mask_var: str | Sequence[bool] | None) -> Any:
     return mask
 
 
-def _of_genes(targets: Any, others: set[str]) -> Any:
+def _of_genes(adata: Any, targets: Any, others: set[str]) -> Any:
     """Interventions without those on some genes."""
-    if not isinstance(targets, Iterable):
-        return targets
+    if targets is None:
+        return None
 
     def left(target: Any) -> Any:
         if isinstance(target, str):
             return None if target in others else target
-        if isinstance(target, Iterable):
+        if isinstance(target, Iterable) and not isinstance(target, Mapping):
             return [each for each in target if not (isinstance(each, str) and each in others)]
         return target
 
-    given: Any = targets
-    return [left(each) for each in (given.tolist() if hasattr(given, "tolist") else given)]
+    cells = row_values("fit", "targets", targets, adata.n_obs, list(adata.obs_names))
+    return [left(each) for each in cells]
+
+
+def _kinds_of(genes: Columns, kinds: Any, others: set[str]) -> Any:
+    """The kinds of genes by their names, without those of some genes. A list of another length is
+    one of the genes used, and stays."""
+    if kinds is None or isinstance(kinds, str):
+        return kinds
+    found = per_column("fit", "kinds", "one kind", kinds, genes)
+    if isinstance(found, list):
+        if len(found) != genes.count:
+            return kinds
+        found = dict(enumerate(found))
+    named = {genes.names[gene]: kind for gene, kind in found.items()}
+    return {gene: kind for gene, kind in named.items() if gene not in others}
 
 
 @checked(name="fit")
@@ -79,14 +95,14 @@ def fit(
     *,
     layer: str = "",
     use_raw: bool = False,
-    mask_var: str | Sequence[bool] | None = None,
+    mask_var: Any = None,
     key_added: str = "causal",
     copy: bool = False,
     groups: Any = None,
     targets: Any = None,
-    forbidden: Iterable[tuple[str, str]] = (),
-    required: Iterable[tuple[str, str]] = (),
-    tiers: Sequence[int] = (),
+    forbidden: Pairs = (),
+    required: Pairs = (),
+    tiers: Tiers = (),
     **options: Any,
 ) -> Any:
     """Learns the causal graph of the genes of an AnnData object, embeds it, and adds both to it.
@@ -103,7 +119,8 @@ def fit(
             that are not used do not count.
         forbidden, required: pairs of genes, cause and effect, that are not edges or are edges.
             Forbidden pairs with a gene that is not used do not count.
-        tiers: one number per gene of ``adata``, as in :func:`causal_fit`.
+        tiers: one number per gene of ``adata``, as in :func:`causal_fit`; a Series of ``var`` is
+            matched by the names of the genes, and so is ``mask_var``.
         options: of :class:`CausalPipeline`. By default ``drop=True``: genes without variance and
             copies of other genes are left out.
 
@@ -136,23 +153,21 @@ def fit(
         source = adata[:, mask]
     others = set(adata.var_names) - set(source.var_names)
     given: dict[str, Any] = {"drop": True} | options
-    if isinstance(given.get("kinds"), Mapping):
-        kinds = given["kinds"].items()
-        given["kinds"] = {gene: kind for gene, kind in kinds if gene not in others}
-    tiers = list(tiers)
-    if tiers and len(tiers) != adata.n_vars:
-        raise ValueError(f"[fit] tiers: expected {adata.n_vars}, one per gene, got {len(tiers)}")
+    genes = Columns(list(adata.var_names), adata.n_vars)
+    if others:
+        given["kinds"] = _kinds_of(genes, given.get("kinds"), others)
+    numbers = column_tiers("fit", tiers, genes)
+    if numbers and len(numbers) != adata.n_vars:
+        raise ValueError(f"[fit] tiers: expected {adata.n_vars}, one per gene, got {len(numbers)}")
+    pairs = column_pairs("fit", "forbidden", forbidden)
     pipeline = CausalPipeline(**given, layer=layer)
     pipeline.fit(
         source,
-        forbidden=[pair for pair in forbidden if others.isdisjoint(pair)],
+        forbidden=[pair for pair in pairs if others.isdisjoint(map(str, pair))],
         required=required,
-        tiers=[tiers[gene] for gene in numpy.flatnonzero(mask)] if tiers else (),
+        tiers=[numbers[gene] for gene in numpy.flatnonzero(mask)] if numbers else (),
         groups=taken_column("fit", "groups", adata, groups)[1],
-        targets=_of_genes(
-            taken_column("fit", "targets", adata, targets)[1],
-            others,
-        ),
+        targets=_of_genes(adata, taken_column("fit", "targets", adata, targets)[1], others),
     )
     used = numpy.flatnonzero(mask)[pipeline.columns_]
 
@@ -170,12 +185,12 @@ def fit(
     points[used] = pipeline.points().numpy()
     generality = numpy.full(adata.n_vars, numpy.nan)
     generality[used] = pipeline.generality_.numpy()
-    pairs = {"graph": spread(pipeline.adjacency_), "scores": spread(pipeline.scores_)}
+    matrices = {"graph": spread(pipeline.adjacency_), "scores": spread(pipeline.scores_)}
     if getattr(pipeline, "frequencies_", None) is not None:
-        pairs["frequencies"] = spread(pipeline.frequencies_)
+        matrices["frequencies"] = spread(pipeline.frequencies_)
     # The object changes from here on. Nothing of an earlier fit remains.
     adata.varp.pop(f"{key_added}_frequencies", None)
-    for name, matrix in pairs.items():
+    for name, matrix in matrices.items():
         adata.varp[f"{key_added}_{name}"] = matrix
     adata.varm[f"X_{key_added}"] = points
     adata.var[f"{key_added}_used"] = numpy.isin(numpy.arange(adata.n_vars), used)

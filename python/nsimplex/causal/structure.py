@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
-from .._choices import ColumnKind, Estimator, Missing
+from .._choices import Estimator, Missing
 from .._hints import Numbers
-from .._printable import printable
 from .arrays import read_columns
+from .columns import (
+    Columns,
+    Kinds,
+    Pairs,
+    Tiers,
+    column_kinds,
+    column_tiers,
+    numbered_pairs,
+    per_column,
+)
 from .few_rows import warn_of_few_rows
+from .frames import column_names, frame_labels, plain_table, row_labels
 from .rows import row_groups, row_targets, taken_column
 from .watched_fit import run_watched
 
@@ -63,13 +72,13 @@ def causal_fit(
     rank: int = 40,
     sample: bool = False,
     seed: int = 0,
-    forbidden: Iterable[tuple[int | str, int | str]] = (),
-    required: Iterable[tuple[int | str, int | str]] = (),
-    tiers: Sequence[int] = (),
-    groups: Sequence[Any] | Numbers | str | None = None,
-    targets: Sequence[Any] | Numbers | str | None = None,
+    forbidden: Pairs = (),
+    required: Pairs = (),
+    tiers: Tiers = (),
+    groups: Any = None,
+    targets: Any = None,
     soft: bool = False,
-    kinds: Sequence[ColumnKind] | Mapping[int | str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     missing: Missing = "refuse",
     progress: Callable[[int, int], Any] | None = None,
 ) -> CausalFit:
@@ -91,14 +100,17 @@ def causal_fit(
         forbidden: pairs (cause, effect) that are not edges. Here and in the following arguments,
             columns of a data frame or genes of AnnData have numbers or names.
         required: pairs (cause, effect) that are edges.
-        tiers: one number per column; no column of a later tier causes a column of an earlier tier.
+        tiers: one whole number per column, in their order, or a dict by their names or numbers, or
+            a Series by its labels; no column of a later tier causes a column of an earlier tier.
         groups: the group or batch of each row, any values; or the name of a column that has them:
-            of a data frame, where it is taken out of the table, or of ``obs`` of AnnData. Columns
-            are centred within groups, so that effects of groups take no part; their degrees of
+            of a data frame, where it is taken out of the table, or of ``obs`` of AnnData. A Series
+            of pandas is matched by the labels of the rows, here and in ``targets``. Columns are
+            centred within groups, so that effects of groups take no part; their degrees of
             freedom are paid for.
         targets: the column that was intervened on in each row: None or -1 for none, or a list of
-            several; or the name of a column that has them, as for ``groups``. Such a row takes no
-            part in the regression of that column. "order" without ``nonlinear`` only.
+            several; or the name of a column that has them, as for ``groups``. A mask of rows is
+            refused: ``np.where(mask, column, -1)`` has the numbers. Such a row takes no part in the
+            regression of that column. "order" without ``nonlinear`` only.
         soft: interventions keep the causes of their column; they give it an intercept and a noise
             variance of its own.
         kinds: how each column is regressed on its causes: "continuous" (linear), "binary" (two
@@ -130,6 +142,7 @@ def causal_fit(
         table,
         forbidden=forbidden,
         required=required,
+        tiers=tiers,
         groups=groups,
         targets=targets,
         kinds=kinds,
@@ -146,7 +159,6 @@ def causal_fit(
             rank=rank,
             sample=sample,
             seed=seed,
-            tiers=tiers,
             soft=soft,
             missing=missing,
             **named,
@@ -155,85 +167,51 @@ def causal_fit(
     )
 
 
-def word_columns(kinds: Any) -> list[int | str]:
-    """Numbers or names of the columns that may hold words: those of kind binary and category."""
-    pairs = kinds.items() if isinstance(kinds, Mapping) else enumerate(kinds or ())
-    return [column for column, kind in pairs if kind in ("binary", "category")]
-
-
-def column_kinds(function: str, kinds: Any, columns: int, names: Sequence[str] = ()) -> list[str]:
-    """One kind per column; none if all are continuous."""
-    if kinds is None:
-        return []
-    if isinstance(kinds, Mapping):
-        found = ["continuous"] * columns
-        for column, kind in kinds.items():
-            at = list(names).index(column) if column in names else column
-            whole = int(at) if isinstance(at, numbers.Integral) else -1
-            if not 0 <= whole < columns:
-                raise ValueError(
-                    f"[{function}] kinds: expected columns 0 to {columns - 1} or their names, got "
-                    f"{column!r}"
-                )
-            found[whole] = kind
-    elif isinstance(kinds, str):
-        raise ValueError(f"[{function}] kinds: expected one kind per column, got {kinds!r}")
-    else:
-        found = list(kinds)
-    known = get_args(ColumnKind)
-    for kind in found:
-        if kind not in known:
-            raise ValueError(f"[{function}] kinds: expected {', '.join(known)}, got {kind!r}")
-    return found if any(kind != "continuous" for kind in found) else []
+def places_with_words(function: str, kinds: Any, table: Any) -> set[int]:
+    """Numbers of the columns of a data frame that may hold words: those of kind binary and
+    category."""
+    labels = frame_labels(table)
+    if kinds is None or not labels:
+        return set()
+    found = per_column(
+        function, "kinds", "one kind", kinds, Columns(column_names(table), len(labels))
+    )
+    pairs = found.items() if isinstance(found, dict) else enumerate(found)
+    return {column for column, kind in pairs if kind in ("binary", "category")}
 
 
 def named_options(
     function: str,
     table: Any,
     *,
-    forbidden: Iterable[tuple[int | str, int | str]],
-    required: Iterable[tuple[int | str, int | str]],
+    forbidden: Pairs,
+    required: Pairs,
+    tiers: Any,
     groups: Any,
     targets: Any,
     kinds: Any,
 ) -> tuple[Tensor, list[str], dict[str, Any]]:
-    """The numbers of a table, the names of its columns, and the options in which names of columns
-    are numbers."""
+    """The numbers of a table, the names of its columns, and the options in which columns have
+    numbers."""
+    table = table if isinstance(table, Tensor) else plain_table(f"[{function}] table", table)
     table, groups = taken_column(function, "groups", table, groups)
     table, targets = taken_column(function, "targets", table, targets)
-    values, names, _ = read_columns(function, "table", table, words=word_columns(kinds))
-    rows, columns = values.shape if values.dim() == 2 else (0, 0)
+    words = places_with_words(function, kinds, table)
+    values, names, _ = read_columns(function, "table", table, words=words)
+    rows, count = values.shape if values.dim() == 2 else (0, 0)
+    columns, labels = Columns(names, count), row_labels(table)
     return (
         values,
         names,
         dict(
-            forbidden=numbered_pairs(function, "forbidden", forbidden, names),
-            required=numbered_pairs(function, "required", required, names),
-            groups=row_groups(function, groups, rows),
-            targets=row_targets(function, targets, rows, columns, names),
-            kinds=column_kinds(function, kinds, columns, names),
+            forbidden=numbered_pairs(function, "forbidden", forbidden, columns),
+            required=numbered_pairs(function, "required", required, columns),
+            tiers=column_tiers(function, tiers, columns),
+            groups=row_groups(function, groups, rows, labels),
+            targets=row_targets(function, targets, rows, columns, labels=labels),
+            kinds=column_kinds(function, kinds, columns),
         ),
     )
-
-
-def numbered_pairs(
-    function: str,
-    argument: str,
-    pairs: Iterable[tuple[int | str, int | str]],
-    names: Sequence[str],
-) -> list[tuple[int, int]]:
-    """Pairs of columns, which may be names, by the numbers of the columns."""
-
-    def number(entry: int | str) -> int:
-        if not isinstance(entry, str):
-            return entry
-        if list(names).count(entry) != 1:
-            raise ValueError(
-                f"[{function}] {argument}: expected names of columns, got {printable(entry)[:60]!r}"
-            )
-        return list(names).index(entry)
-
-    return [(number(cause), number(effect)) for cause, effect in pairs]
 
 
 class FitOptions(NamedTuple):

@@ -12,7 +12,8 @@ from .._library import operators
 from .._paths import operator_path
 from .._printable import printable
 from ..graph_files import _warn_of_guesses
-from .arrays import Table, places_of_words
+from .arrays import Table
+from .frames import places_of_words
 
 __all__ = ["FileTable", "read_table_file"]
 

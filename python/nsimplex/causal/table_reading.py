@@ -13,8 +13,10 @@ from torch import Tensor
 from .._arguments import describe
 from .._choices import Missing, ScreenBy
 from .._printable import printable
-from .arrays import Table, is_anndata, read_columns
+from .arrays import Table, read_columns
+from .columns import Columns, Names, given_names
 from .contract import HAS_SKLEARN, NotFittedError
+from .frames import column_names, frame_labels, is_anndata, is_frame, plain_table
 from .graphs import UsableTable, screen_columns, usable_table
 from .rows import without_column
 from .table_files import FileTable, read_table_file
@@ -29,7 +31,8 @@ class TableReading:
     ``screen_by``, ``layer`` and ``raw``.
 
     A fit sets ``names_``, ``columns_``, ``dropped_``, ``words_``, ``row_columns_``,
-    ``n_features_in_`` and ``feature_names_in_`` here; other tables are compared with them.
+    ``table_names_``, ``n_features_in_`` and ``feature_names_in_`` here; other tables are compared
+    with them.
     """
 
     # The estimator's parameters, and what its fit computes.
@@ -60,6 +63,7 @@ class TableReading:
             if table.values.size(1) <= max(columns):
                 self._check_size(f"[{type(self).__name__}] X", table.values, reset=False)
         else:
+            X = self._plain(X)
             for name in beside:
                 X = without_column(X, name)
             table = self._checked(X, reset=False)
@@ -106,13 +110,22 @@ class TableReading:
         own = getattr(self, "words_", {})
         return {column: words if column in kept else None for column, words in own.items()}
 
+    def _plain(self, X: Any) -> Any:
+        """A table in a form of which the columns can be chosen by their names."""
+        plain = isinstance(X, (Tensor, Table, str, os.PathLike))
+        return X if plain else plain_table(f"[{type(self).__name__}] X", X)
+
     def _checked(self, X: Any, reset: bool) -> Table:
         """A table in memory whose shape and names fit. With ``reset`` they become those of the
         fit."""
         place = f"[{type(self).__name__}] X"
         matrix: dict[str, Any] = dict(layer=self.layer, raw=self.raw) if is_anndata(X) else {}
-        if words := self._word_columns():
-            matrix.update(words=words, known=None if reset else self._known_words())
+        if self._word_columns() and is_frame(X):
+            columns = Columns(column_names(X), X.shape[1])
+            if reset:
+                matrix["words"] = {columns.find(word) for word in self._word_columns()}
+            else:
+                matrix["words"] = matrix["known"] = dict(self._known_words())
         table = X if isinstance(X, Table) else read_columns(type(self).__name__, "X", X, **matrix)
         if reset:
             self.words_ = dict(table.words)
@@ -151,38 +164,65 @@ class TableReading:
             )
 
     def _check_names(self, X: Any, names: list[str], reset: bool) -> None:
-        own = list(getattr(X, "columns", [])) or (names if is_anndata(X) else [])
-        named = bool(own) and all(isinstance(name, str) for name in own)
+        labels = names if is_anndata(X) else frame_labels(X)
+        texts = all(isinstance(label, str) for label in labels)
         if reset:
             for name in {name for name in names if names.count(name) > 1} if names else ():
                 raise ValueError(
                     f"[{type(self).__name__}] X: expected different names of columns, got "
                     f"{names.count(name)} columns {printable(name)!r}"
                 )
-        if HAS_SKLEARN and not isinstance(X, (Tensor, Table)) and not is_anndata(X):
-            from sklearn.utils.validation import validate_data
+        fitted = getattr(self, "feature_names_in_", None)
+        if HAS_SKLEARN and texts and not isinstance(X, (Tensor, Table)) and not is_anndata(X):
+            if reset or fitted is not None or not (labels and self._all_names()):
+                from sklearn.utils.validation import validate_data
 
-            validate_data(self, X, reset=reset, skip_check_array=True)
+                validate_data(self, X, reset=reset, skip_check_array=True)
         elif reset:
             self.__dict__.pop("feature_names_in_", None)
-            if named:
+            if labels and texts:
                 import numpy
 
-                self.feature_names_in_ = numpy.asarray(own, dtype=object)
-        elif named and hasattr(self, "feature_names_in_"):
-            fitted = list(self.feature_names_in_)
-            if own != fitted:
-                at = next(
-                    (i for i, (a, b) in enumerate(zip(own, fitted)) if a != b),
-                    min(len(own), len(fitted)),
-                )
-                expected, got = (
-                    repr(each[at]) if at < len(each) else "no column" for each in (fitted, own)
+                self.feature_names_in_ = numpy.asarray(labels, dtype=object)
+        if not reset:
+            self._compare_names(labels, names, texts)
+
+    def _compare_names(self, labels: list[Any], names: list[str], texts: bool) -> None:
+        """Refuses a table whose columns have other names than those of the fit, or another order.
+        Labels that are no texts are compared with the numbers of the columns, if the fit had no
+        names; the labels 0, 1, .. are names if those of the fit are numbers."""
+        expected = self._all_names()
+        if labels and not names and Columns(expected, len(expected)).has_numbers():
+            names = [str(label) for label in labels]
+        if not names or (texts and not expected):
+            return
+        expected = expected or [str(at) for at in range(len(names))]
+        known = getattr(self, "table_names_", None) is not None or not self.names_
+        for at in range(max(len(names), len(expected))) if known else self.columns_:
+            own, fit = (each[at] if at < len(each) else None for each in (names, expected))
+            if own != fit:
+                got, wanted = (
+                    "no column" if name is None else repr(printable(name)[:60])
+                    for name in (own, fit)
                 )
                 raise ValueError(
                     f"[{type(self).__name__}] X: expected the columns of the fit in the same "
-                    f"order, got {got} for {expected} in column {at}"
+                    f"order, got {got} for {wanted} in column {at}"
                 )
+
+    def _all_names(self) -> list[str]:
+        """The names of the fit's table; without names of their own, columns that were dropped have
+        empty ones."""
+        own = getattr(self, "table_names_", None)
+        if own is not None:
+            return own
+        if hasattr(self, "feature_names_in_"):
+            return list(self.feature_names_in_)
+        names, columns = getattr(self, "names_", []), getattr(self, "columns_", [])
+        if not (names and columns):
+            return []
+        place = dict(zip(columns, names))
+        return [place.get(at, "") for at in range(1 + max(columns))]
 
     def _check_size(self, place: str, values: Tensor, reset: bool) -> None:
         rows, count = values.shape
@@ -228,11 +268,12 @@ class TableReading:
             )
         )
 
-    def _kept(self, X: Any, names: Sequence[str]) -> tuple[UsableTable, list[str]]:
+    def _kept(self, X: Any, names: Names) -> tuple[UsableTable, list[str]]:
         """The table without what is dropped, and the names of all columns. Sets the attributes that
         describe the columns."""
         table = self._checked(X, reset=True)
-        named = list(names) or table.names
+        given = given_names(type(self).__name__, names, table.values.size(1))
+        named = given or table.names
         self._check_means(table.values, named)
         try:
             kept = usable_table(table.values, named, missing=self.missing, drop=self.drop)
@@ -242,6 +283,7 @@ class TableReading:
             raise ValueError(f"[{type(self).__name__}] X: {why}{hint}") from None
         kept = self._screened(kept)
         self.names_, self.columns_, self.dropped_ = kept.names, kept.columns, kept.dropped
+        self.table_names_ = table.names or named
         return kept, named
 
     def _screened(self, kept: UsableTable) -> UsableTable:

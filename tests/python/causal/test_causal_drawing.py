@@ -217,7 +217,10 @@ def test_igraph_is_optional(monkeypatch):
         (lambda: causal.draw_graph(torch.full((2, 2), torch.nan)), "graph: expected finite"),
         (lambda: causal.draw_graph(CHAIN, ["a"]), "names: expected 4, one per column, got 1"),
         (lambda: causal.draw_graph(CHAIN, columns=["z"]), "columns: expected names of columns"),
-        (lambda: causal.draw_graph(CHAIN, columns=[4]), "columns: expected numbers below 4, got 4"),
+        (
+            lambda: causal.draw_graph(CHAIN, columns=[4]),
+            "columns: expected columns 0 to 3 or their names, got 4",
+        ),
         (lambda: causal.draw_graph(CHAIN, most=1), "most: expected at least 2, got 1"),
         (lambda: causal.draw_graph(CHAIN, scores=torch.zeros(2, 2)), r"scores: expected \[4, 4\]"),
         (lambda: CausalGraph().draw(), "not fitted: call fit first"),

@@ -250,7 +250,7 @@ def test_gaps_of_an_estimator():
         (r"targets: expected estimator order", dict(targets=in_turn(50), estimator="logdet")),
         (r"soft: expected targets", dict(soft=True)),
         (r"kinds: expected continuous, binary", dict(kinds=["word"] * 4)),
-        (r"kinds: expected one for each of 4 columns, got 2", dict(kinds=["binary", "count"])),
+        (r"kinds: expected 4, one per column, got 2", dict(kinds=["binary", "count"])),
         (r"kinds: expected columns 0 to 3", dict(kinds={4: "count"})),
         (r"kinds: expected two values in column 1, got 50", dict(kinds={1: "binary"})),
         (r"kinds: expected whole numbers from 0 in column 2", dict(kinds={2: "count"})),
@@ -263,3 +263,121 @@ def test_gaps_of_an_estimator():
 def test_wrong_rows_are_named(message, options):
     with pytest.raises((ValueError, TypeError), match=rf"^\[causal_fit\] {message}"):
         causal.causal_fit(chain(50, 8), **options)
+
+
+@pytest.fixture(scope="module")
+def shaken():
+    """Column 1 causes column 0; a tenth of the rows set column 1. As a frame with labels."""
+    pandas = pytest.importorskip("pandas")
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(400, 2, generator=generator, dtype=torch.float64)
+    table[:40, 1] *= 3
+    table[:, 0] = 2 * table[:, 1] + table[:, 0] / 2
+    return pandas.DataFrame(
+        table.numpy(), columns=["a", "b"], index=[f"r{at}" for at in range(400)]
+    )
+
+
+def limited(table, **rows):
+    return causal.causal_limits(table, [[0, 0], [1, 0]], **rows)
+
+
+#: Everything that takes what is known of rows.
+ROW_READERS = {
+    "CausalGraph": lambda table, **rows: CausalGraph().fit(table, **rows).adjacency_,
+    "causal_fit": lambda table, **rows: causal.causal_fit(table, **rows).adjacency,
+    "edge_confidence": lambda table, **rows: (
+        causal.edge_confidence(table, replicates=2, **rows).adjacency
+    ),
+    "causal_limits": lambda table, **rows: torch.tensor(limited(table, **rows).bic),
+    "limits": lambda table, **rows: torch.tensor(
+        CausalGraph().fit(table).limits(table, **rows).bic
+    ),
+}
+row_readers = pytest.mark.parametrize("reader", ROW_READERS)
+
+
+def masks():
+    """A mask of the first 40 of 400 rows in every form."""
+    numpy = pytest.importorskip("numpy")
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    hit = numpy.arange(400) < 40
+    labels = [f"r{at}" for at in range(400)]
+    return {
+        "numpy": hit,
+        "none": hit & False,
+        "list": hit.tolist(),
+        "object": hit.astype(object),
+        "pandas": pandas.Series(hit, index=labels),
+        "nullable": pandas.array(hit, dtype="boolean"),
+        "torch": torch.from_numpy(hit),
+        "polars": polars.Series(hit),
+        "nested": [[each] for each in hit.tolist()],
+        "texts": [str(each) for each in hit.tolist()],
+    }
+
+
+@row_readers
+@pytest.mark.parametrize("form", masks())
+def test_a_mask_of_rows_is_no_list_of_columns(shaken, reader, form):
+    said = r"^\[\w+\] targets: expected columns 0 to 1 .* row 0; numpy.where\(mask, column, -1\)"
+    with pytest.raises(ValueError, match=said):
+        ROW_READERS[reader](shaken, targets=masks()[form])
+
+
+def test_a_column_with_a_mask_is_no_list_of_columns(shaken, tmp_path):
+    polars, anndata = pytest.importorskip("polars"), pytest.importorskip("anndata")
+    frame = shaken.assign(hit=masks()["numpy"])
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    cells = anndata.AnnData(shaken, obs=frame[["hit"]])
+    for table in (frame, polars.DataFrame(frame.to_dict("list")), cells, tmp_path / "x.csv"):
+        with pytest.raises(ValueError, match=r"got True in row 0; numpy.where\(mask, column, -1\)"):
+            CausalGraph().fit(table, targets="hit")
+
+
+@row_readers
+def test_rows_are_matched_by_their_labels(shaken, reader):
+    numpy, pandas = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    targets = pandas.Series(numpy.where(masks()["numpy"], 0, -1), index=shaken.index)
+    groups = pandas.Series(numpy.arange(400) // 100, index=shaken.index)
+    read = ROW_READERS[reader]
+    order = numpy.random.default_rng(1).permutation(400)
+    for name, own in (("targets", targets), ("groups", groups)):
+        expected = read(shaken, **{name: own.to_numpy()})
+        assert not expected.equal(read(shaken))
+        for form in (own, own.iloc[order], own.iloc[order].to_frame(), own.tolist()):
+            assert read(shaken, **{name: form}).equal(expected)
+        array, plain = shaken.to_numpy(), own.set_axis(range(400))
+        for form in (plain, plain.iloc[order]):
+            assert read(array, **{name: form}).equal(expected)
+        for table, wrong in ((shaken, plain), (array, own), (shaken, own.set_axis(["r0"] * 400))):
+            with pytest.raises(
+                ValueError, match=rf"\] {name}: .* other labels; to_numpy\(\) gives"
+            ):
+                read(table, **{name: wrong})
+        for wrong in (dict(own), set(own), own.to_frame().assign(x=0), own.to_numpy()[:, None]):
+            with pytest.raises(
+                (TypeError, ValueError), match=rf"\] {name}: expected one value per"
+            ):
+                read(shaken, **{name: wrong})
+
+
+@pytest.mark.parametrize(
+    "targets, says",
+    [
+        ([[0, 1, 0, 0]] * 50, "expected each column once, got column 0 twice in row 0"),
+        ([{1: True}] * 50, "expected columns 0 to 3 or their names, got {1: True} in row 0"),
+        ([0.5] * 50, "expected columns 0 to 3 or their names, got 0.5 in row 0"),
+    ],
+)
+def test_entries_of_targets_are_columns(targets, says):
+    with pytest.raises(ValueError, match=rf"^\[causal_fit\] targets: {says}"):
+        causal.causal_fit(chain(50, 8), targets=targets)
+
+
+def test_groups_may_be_tensors_of_one_number():
+    table = chain(60, 8)
+    groups = [torch.tensor(row % 2) for row in range(60)]
+    expected = causal.causal_fit(table, groups=[row % 2 for row in range(60)])
+    assert causal.causal_fit(table, groups=groups).scores.equal(expected.scores)

@@ -326,7 +326,7 @@ def test_data_with_a_graph_can_be_written(table, tmp_path):
     "options, says",
     [
         (dict(mask_var="none"), r"\[fit\] mask_var: expected a column of var"),
-        (dict(mask_var=[True]), r"\[fit\] mask_var: expected 6 booleans, one per gene"),
+        (dict(mask_var=[True]), r"\[fit\] mask_var: expected one value for each of 6 genes, got 1"),
         (dict(use_raw=True), r"\[fit\] use_raw: it has no raw"),
         (dict(layer="x"), r"X: expected a layer of \[\], got 'x'"),
         (dict(stepss=3), "stepss"),
