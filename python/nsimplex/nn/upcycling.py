@@ -285,7 +285,8 @@ def _parts_of(model: nn.Module) -> list[HigherOrderPart]:
 
 @contextmanager
 def _recorded(model: nn.Module) -> Iterator[list[HigherOrderPart]]:
-    parts, training = _parts_of(model), model.training
+    parts = _parts_of(model)
+    trained = [module for module in model.modules() if module.training]
     model.eval()
     try:
         for part in parts:
@@ -293,9 +294,17 @@ def _recorded(model: nn.Module) -> Iterator[list[HigherOrderPart]]:
         with torch.no_grad():
             yield parts
     finally:
-        model.train(training)
+        for module in trained:
+            module.training = True
         for part in parts:
             part.records, part.ratios = False, []
+
+
+def _run(model: nn.Module, tokens: Tensor) -> None:
+    """Gives the tokens to a model, or to all of a model of Transformers but its head, which may ask
+    for more than tokens."""
+    decoder = getattr(model, "base_model", None)
+    (decoder if isinstance(decoder, nn.Module) else model)(tokens)
 
 
 @checked
@@ -309,7 +318,7 @@ def order_shares(model: nn.Module, tokens: Tensor) -> list[Tensor]:
     with _recorded(model) as parts:
         require(len(parts) > 0, "[order_shares] model: expected a converted model")
         require_tokens("[order_shares] ", "tokens", tokens, model)
-        model(tokens)
+        _run(model, tokens)
         return [
             torch.sigmoid(torch.cat(part.ratios) + part.logit_bias[:, None]).mean((0, 2))
             for part in parts
@@ -335,7 +344,7 @@ def calibrate(model: nn.Module, tokens: Tensor, share: float = _START_SHARE) -> 
         for part in parts:
             part.start.fill_(-math.inf)
         try:
-            model(tokens)
+            _run(model, tokens)
         except BaseException:
             for part, start in zip(parts, before):
                 part.start.copy_(start)

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from .._arguments import checked, describe
 from ..nn.checks import require, require_tokens
-from ..nn.upcycling import _SAMPLE, HigherOrderPart, calibrate, chosen_layers
+from ..nn.upcycling import _SAMPLE, HigherOrderPart, calibrate, chosen_layers, windows_of
 from .attention import attend, require_causal_model, stored
+from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
 
 __all__ = ["convert", "from_pretrained"]
 
@@ -64,6 +67,7 @@ class UpcycledSelfAttention(nn.Module):
         self.higher = HigherOrderPart(
             config.hidden_size, heads, self.kv_heads, self.head_dim, order, window
         ).to(next(layer.parameters()))
+        self.higher.train(layer.training)
 
     def _project(self, x: Tensor) -> list[Tensor]:
         """q, k, v before rotary positions, each [B, H, T, D]."""
@@ -131,6 +135,14 @@ def _require_convertible(model: PreTrainedModel) -> None:
     )
     require_causal_model("[convert] model.config.", config)
     require(
+        not any(type(module).__module__.split(".")[0] == "peft" for module in model.modules()),
+        f"{at}no adapters, got some; convert first, or merge them",
+    )
+    require(
+        getattr(config, "quantization_config", None) is None,
+        f"{at}floating weights, got quantised ones",
+    )
+    require(
         not getattr(config, "add_cross_attention", False), f"{at}a decoder without cross-attention"
     )
 
@@ -148,6 +160,14 @@ def _require_ordinary(layer: nn.Module, index: int, config: Any) -> None:
         "forward" not in vars(layer),
         f"{at}to compute by itself, got a layer with another forward; convert before the model is "
         "dispatched",
+    )
+    linear = [
+        each for name, each in layer.named_children() if name.endswith("proj") or name == "c_attn"
+    ]
+    floating = all(weight.is_floating_point() for weight in layer.parameters())
+    require(
+        floating and all(isinstance(each, (nn.Linear, Conv1D)) for each in linear),
+        f"{at}to have floating weights, got quantised ones",
     )
     kinds = getattr(config, "layer_types", None)
     slides = getattr(config, "sliding_window", None) is not None
@@ -167,7 +187,7 @@ def _build(model: PreTrainedModel, every: int, order: int, window) -> None:
     new = [UpcycledSelfAttention(getattr(layers[i], name), order, window) for i in at]
     for i, attention in zip(at, new):
         setattr(layers[i], name, attention)
-    wide = [window] if window is None or isinstance(window, int) else [*window]
+    wide = windows_of(window, order, "convert")
     model.config.nsimplex = dict(every=every, order=order, window=wide)
 
 
@@ -189,8 +209,9 @@ def convert(
     ``save_pretrained`` and load it with :func:`from_pretrained`.
 
     Args:
-        model: a model of type llama, mistral, qwen2, qwen3 or gpt2; it is changed in place. The
-            layers must see all tokens so far, without a sliding window.
+        model: a model of type llama, mistral, qwen2, qwen3 or gpt2, with any head; it is changed in
+            place. The layers must see all tokens so far, without a sliding window. Its weights are
+            floating numbers, without adapters.
         every, order, window: which layers, N, and the windows of the tuples' axes.
         sample: token ids [B, T] to which the biases are fitted (:func:`calibrate`), best a text
             like those of the training. None draws some.
@@ -205,6 +226,10 @@ def convert(
         isinstance(model, PreTrainedModel),
         f"[convert] model: expected a model of Transformers, got {describe(model)}",
     )
+    require(
+        not any(weight.is_meta for weight in model.parameters()),
+        "[convert] model: expected weights that hold numbers, got some on the device meta",
+    )
     if sample is not None:
         require_tokens("[convert] ", "sample", sample, model)
     _build(model, every, order, window)
@@ -215,30 +240,117 @@ def convert(
     return model
 
 
-@checked
-def from_pretrained(folder: str | os.PathLike, **options) -> PreTrainedModel:
-    """A converted causal language model from a folder of its ``save_pretrained``.
+#: Options of ``from_pretrained`` that say where a model is found, for its config too.
+_PLACE = (
+    "cache_dir",
+    "force_download",
+    "local_files_only",
+    "proxies",
+    "revision",
+    "subfolder",
+    "token",
+)
 
-    ``AutoModelForCausalLM.from_pretrained`` would leave the tuples out. ``options`` are those of
-    the ``from_pretrained`` of Transformers.
+
+@checked
+def from_pretrained(folder: str | os.PathLike, **options) -> Any:
+    """A converted model, or one of a :class:`SimplicialConfig`, from a folder of its
+    ``save_pretrained``: of the class that was saved, with its head.
+
+    The ``from_pretrained`` of Transformers would leave the tuples of converted models out.
+
+    Args:
+        folder: the folder, or a name on the hub.
+        options: those of the ``from_pretrained`` of Transformers, such as ``dtype``,
+            ``device_map`` and ``attn_implementation``. To change fields of the config, give a
+            ``config``.
+
+    Raises:
+        ValueError: an ordinary model, a class that Transformers does not have, or weights that do
+            not fit.
     """
-    config = options.pop("config", None) or AutoConfig.from_pretrained(folder)
-    shape: Any = getattr(config, "nsimplex", None)
+    config = _config_of(folder, options)
+    plain = _class_of(config)
+    made = plain if config.model_type == SimplicialConfig.model_type else _converted(plain, config)
+    with_info = options.pop("output_loading_info", False)
+    may_differ = options.pop("ignore_mismatched_sizes", False)
+    model, info = made.from_pretrained(
+        folder, config=config, output_loading_info=True, ignore_mismatched_sizes=True, **options
+    )
+    _require_fitting(info, may_differ)
+    model.__class__ = plain
+    return (model, info) if with_info else model
+
+
+def _config_of(folder: str | os.PathLike, options: dict[str, Any]) -> Any:
+    config = options.pop("config", None)
+    if config is None or isinstance(config, (str, os.PathLike)):
+        source = folder if config is None else config
+        place = {name: options[name] for name in _PLACE if name in options}
+        try:
+            config = AutoConfig.from_pretrained(source, **place)
+        except (OSError, ValueError):
+            at = "folder" if config is None else "config"
+            raise ValueError(
+                f"[from_pretrained] {at}: expected a folder of save_pretrained or a name on the "
+                f"hub, got {os.fspath(source)}, which has no config that can be read"
+            ) from None
+    shape = getattr(config, "nsimplex", None)
     require(
-        isinstance(shape, dict),
+        isinstance(shape, dict) or config.model_type == SimplicialConfig.model_type,
         f"[from_pretrained] folder: expected a converted model, got {config.model_type} in "
         f"{os.fspath(folder)}",
     )
-    plain: Any = AutoModelForCausalLM._model_mapping[type(config)]
+    return config
 
-    def build(self: Any, config: Any) -> None:
+
+def _class_of(config: Any) -> Any:
+    """The class that was saved, with its head."""
+    names = config.architectures or [None]
+    own = {each.__name__: each for each in (SimplicialForCausalLM, SimplicialModel)}
+    found: Any = own.get(names[0]) or getattr(transformers, names[0] or "", None)
+    require(
+        isinstance(found, type)
+        and issubclass(found, PreTrainedModel)
+        and found.config_class is type(config),
+        "[from_pretrained] config.architectures: expected a class of Transformers for "
+        f"{config.model_type}, got {names[0]}",
+    )
+    return found
+
+
+def _converted(plain: Any, config: Any) -> Any:
+    """The class, whose models get their tuples when they are made."""
+    shape = {**config.nsimplex}
+    if isinstance(shape["window"], list) and len(shape["window"]) == 1:
+        (shape["window"],) = shape["window"]
+
+    def build(self: Any, config: Any, **unknown) -> None:
+        require(
+            not unknown,
+            f"[from_pretrained] {next(iter(unknown), None)}: expected an option of Transformers' "
+            "from_pretrained; fields of the config are changed in a config that is given",
+        )
         plain.__init__(self, config)
         _build(self, **shape)
         self.post_init()
 
     # The loader of Transformers makes the model and fills it: this class only adds the layers.
-    members = {"__init__": build, "__module__": plain.__module__}
-    converted: Any = type(plain.__name__, (plain,), members)
-    model = converted.from_pretrained(folder, config=config, **options)
-    model.__class__ = plain
-    return model
+    return type(plain.__name__, (plain,), {"__init__": build, "__module__": plain.__module__})
+
+
+def _require_fitting(info: dict[str, Any], may_differ: bool) -> None:
+    """Check that every weight of the model was in the folder, and no other one."""
+    for kind, expected in (
+        ("missing_keys", "every weight of the model"),
+        ("unexpected_keys", "weights of the model alone"),
+        ("mismatched_keys", "weights of the model's shapes"),
+    ):
+        if kind == "mismatched_keys" and may_differ:
+            continue
+        names = sorted(name if isinstance(name, str) else name[0] for name in info[kind])
+        require(
+            not names,
+            f"[from_pretrained] folder: expected {expected}, got {len(names)} "
+            f"{kind.removesuffix('_keys')} ({', '.join(names[:3])}{', ..' * (len(names) > 3)})",
+        )

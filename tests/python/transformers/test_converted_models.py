@@ -7,6 +7,7 @@ import pytest
 import torch
 from every_model import classes_of
 from every_model import tiny_model as tiny_model_of
+from safetensors.torch import load_file, save_file
 from tiny_models import (
     CACHE,
     build,
@@ -14,10 +15,12 @@ from tiny_models import (
     logits_in_steps,
     padded,
     positions_of,
+    shape,
     tokens,
     transformers,
 )
 
+import nsimplex.transformers
 from nsimplex.nn import HigherOrderPart
 from nsimplex.transformers import convert, from_pretrained, order_shares
 
@@ -121,18 +124,158 @@ def test_packed_documents_are_those_alone():
     close(own[0], torch.cat([logits(model, each)[0] for each in documents]))
 
 
-@pytest.mark.parametrize("kind", SOME)
-def test_it_is_saved_and_loaded(kind, tmp_path):
-    model, ids = converted(kind, -2.0), tokens()
-    model.save_pretrained(tmp_path / "model")
-    again = from_pretrained(tmp_path / "model").eval()
-    assert type(again) is type(model) and again.config.nsimplex["every"] == 2
+HEADS = ["ForCausalLM", "ForSequenceClassification", "ForTokenClassification"]
+HEADS += ["ForQuestionAnswering", "Model"]
+CLASSES = [
+    family + head for family in ("Llama", "Mistral", "Qwen2", "Qwen3", "GPT2") for head in HEADS
+]
+CLASSES = [name.replace("GPT2ForCausalLM", "GPT2LMHeadModel") for name in CLASSES]
+CLASSES += ["GPT2DoubleHeadsModel", "SimplicialForCausalLM", "SimplicialModel"]
+
+
+def saved(name, folder, **options):
+    """A model of a class with tuples that take part, in a folder."""
+    kind = next(kind for kind in [*KINDS, "simplicial"] if name.lower().startswith(kind))
+    torch.manual_seed(0)
+    cls = getattr(nsimplex.transformers, name, None) or getattr(transformers, name)
+    model = cls(shape(kind, **options)).eval()
+    if kind != "simplicial":
+        convert(model, every=2, window=(4, 9))
+        for part in parts_of(model):
+            part.start.fill_(-2.0)
+    model.save_pretrained(folder)
+    return model
+
+
+def outputs(model, ids):
+    with torch.no_grad():
+        return {
+            name: each
+            for name, each in model(ids, use_cache=False).items()
+            if isinstance(each, torch.Tensor)
+        }
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_it_is_loaded_as_what_was_saved(name, tmp_path):
+    model, ids = saved(name, tmp_path / "model"), tokens()
+    again = from_pretrained(tmp_path / "model")
+    assert type(again) is type(model) and not again.training
     torch.testing.assert_close(again.state_dict(), model.state_dict(), rtol=0, atol=0)
-    close(logits(again, ids), logits(model, ids))
-    plain = build(kind)
-    plain.save_pretrained(tmp_path / "plain")
-    with pytest.raises(ValueError, match="expected a converted model"):
-        from_pretrained(tmp_path / "plain")
+    torch.testing.assert_close(outputs(again, ids), outputs(model, ids), rtol=1e-5, atol=1e-6)
+    now, before = again.config.to_dict(), model.config.to_dict()
+    for config in (now, before):
+        config.pop("_name_or_path", None)
+        config.pop("architectures", None)
+    assert now == before
+    again.save_pretrained(tmp_path / "again")
+    assert from_pretrained(tmp_path / "again").config.architectures == [name]
+
+
+@pytest.mark.parametrize("window", [4, None, -1, (3, 5)])
+def test_every_window_is_saved(window, tmp_path):
+    model = convert(build("llama"), every=4, window=window)
+    model.save_pretrained(tmp_path)
+    (own,), (again,) = parts_of(model), parts_of(from_pretrained(tmp_path))
+    assert own.window == again.window
+
+
+def test_what_belongs_to_a_model_is_saved_with_it(tmp_path):
+    model = convert(build("llama", tie_word_embeddings=True), every=2, window=(4, 9))
+    model.generation_config.update(max_new_tokens=3, repetition_penalty=1.5)
+    model.save_pretrained(tmp_path)
+    again = from_pretrained(tmp_path)
+    assert again.lm_head.weight is again.model.embed_tokens.weight
+    assert again.generation_config.to_dict() == model.generation_config.to_dict()
+    assert again.generate(tokens(), pad_token_id=0).size(1) == 19 + 3
+
+
+def test_options_are_passed_on(tmp_path):
+    model, ids = saved("LlamaForCausalLM", tmp_path), tokens()
+    expected = logits(model, ids)
+    for options in (
+        dict(attn_implementation="eager"),
+        dict(attn_implementation="nsimplex", device_map="cpu"),
+        dict(config=transformers.AutoConfig.from_pretrained(tmp_path)),
+        dict(config=str(tmp_path), revision="main"),
+    ):
+        again = from_pretrained(tmp_path, **options)
+        close(logits(again, ids), expected)
+        wanted = options.get("attn_implementation", "sdpa")
+        assert again.config._attn_implementation == wanted
+    half = from_pretrained(str(tmp_path), dtype=torch.bfloat16)
+    assert {weight.dtype for weight in half.parameters()} == {torch.bfloat16}
+    half.save_pretrained(tmp_path / "half")
+    assert from_pretrained(tmp_path / "half", dtype="auto").dtype == torch.bfloat16
+    again, info = from_pretrained(tmp_path, output_loading_info=True)
+    assert not info["missing_keys"] and type(again) is type(model)
+
+
+def spoiled(folder, change):
+    """Changes the weights in a folder."""
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+PROJ = "model.layers.1.self_attn.higher.proj.weight"
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            lambda weights: weights.pop(PROJ),
+            f"expected every weight of the model, got 1 missing ({PROJ})",
+        ),
+        (lambda weights: weights.pop("lm_head.weight"), "got 1 missing (lm_head.weight)"),
+        (
+            lambda weights: weights.update({"model.more": torch.ones(2)}),
+            "expected weights of the model alone, got 1 unexpected (model.more)",
+        ),
+        (
+            lambda weights: weights.update({PROJ: torch.ones(3, 3)}),
+            f"expected weights of the model's shapes, got 1 mismatched ({PROJ})",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(change, said, tmp_path):
+    saved("LlamaForCausalLM", tmp_path)
+    spoiled(tmp_path, change)
+    with pytest.raises(ValueError) as caught:
+        from_pretrained(tmp_path)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_folders_that_do_not_fit_are_refused_in_one_line(tmp_path):
+    build("llama").save_pretrained(tmp_path / "plain")
+    saved("LlamaForCausalLM", tmp_path / "own")
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "own")
+    others = [copy.deepcopy(config) for _ in range(3)]
+    for other, names in zip(others, (["MyLlama"], ["Qwen2ForCausalLM"], None)):
+        other.architectures = names
+    for folder, options, said in (
+        ("plain", {}, "folder: expected a converted model, got llama"),
+        ("none", {}, "folder: expected a folder of save_pretrained or a name on the hub"),
+        ("own", dict(config="nowhere"), "config: expected a folder of save_pretrained"),
+        ("own", dict(config=others[0]), "expected a class of Transformers for llama, got MyLlama"),
+        ("own", dict(config=others[1]), "expected a class of Transformers for llama, got Qwen2"),
+        ("own", dict(config=others[2]), "expected a class of Transformers for llama, got None"),
+        ("own", dict(attention_dropout=0.1), "attention_dropout: expected an option of Transf"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            from_pretrained(tmp_path / folder, **options)
+        assert "[from_pretrained] " in str(caught.value) and said in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_head_that_asks_for_more_is_converted_too():
+    """A classifier without a token of padding takes single rows."""
+    model = transformers.LlamaForSequenceClassification(shape("llama", pad_token_id=None))
+    model.eval().score.train()
+    convert(model, every=2)
+    assert len(order_shares(model, tokens())) == 2
+    assert [name for name, each in model.named_modules() if each.training] == ["score"]
 
 
 def test_dropout_and_checkpointing():
@@ -235,7 +378,25 @@ def with_own_forward():
     return model
 
 
+def with_adapter():
+    peft = pytest.importorskip("peft")
+    model = build("llama")
+    peft.inject_adapter_in_model(peft.LoraConfig(target_modules=["q_proj"]), model)
+    return model
+
+
+def with_integers():
+    model = build("llama")
+    own = model.model.layers[1].self_attn
+    own.q_proj.weight = torch.nn.Parameter(own.q_proj.weight.to(torch.int8), requires_grad=False)
+    return model
+
+
 REFUSED = [
+    (with_adapter, dict(every=2), "model: expected no adapters"),
+    (with_integers, dict(every=2), "expected layer 1 to have floating weights"),
+    (lambda: build("llama").to("meta"), dict(every=2), "some on the device meta"),
+    (lambda: torch.compile(build("llama")), dict(every=2), "got OptimizedModule"),
     (lambda: torch.nn.Linear(2, 2), {}, "[convert] model: expected a"),
     (lambda: tiny_model("opt"), dict(every=1), "got opt"),
     (lambda: tiny_model("gemma2"), dict(every=1), "got gemma2"),
