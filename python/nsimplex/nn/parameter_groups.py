@@ -48,8 +48,11 @@ def parameter_groups(
     embeddings have g = 1. Parameters without entries, such as those of classes that a layer does
     not have, go to AdamW.
 
-    "mup" gives all weights to AdamW. "muon" gives the weights of the linear layers, except the
-    outputs, to Muon. Its step is a matrix of one fixed spectral norm relative to
+    "mup" gives all weights to AdamW. "muon" gives the matrices of the hidden layers to Muon:
+    weights with two axes of modules of any class, except embeddings, norms and the outputs. They
+    are read as [n_out, n_in], or [n_in, n_out] for ``Conv1D`` of Transformers' GPT-2. A parameter
+    whose name does not have "weight" in it is a matrix if both of its axes are larger than in
+    ``base``. Stacks of matrices go to AdamW. Muon's step is a matrix of one fixed spectral norm relative to
     :math:`\sqrt{n_\mathrm{out} / n_\mathrm{in}}`, so that it changes unit inputs by lr at every
     width. No rule depends on the order N: attention keeps its size as heads widen if the layers
     have ``scale="unit"``.
@@ -117,12 +120,13 @@ def parameter_groups(
         if not weight.requires_grad:
             continue
         path, owner = owners[id(weight)]
-        matrix = isinstance(owner, nn.Linear) and weight.dim() == 2 and weight.numel() > 0
-        by_muon = recipe == "muon" and matrix and path.split(".")[-1] not in outputs
+        own, inputs = name.split(".")[-1], _input_axis(owner)
+        hidden = path.split(".")[-1] not in outputs and own not in outputs
+        by_muon = recipe == "muon" and hidden and _is_matrix(own, owner, weight.shape, shapes[name])
         if by_muon:
-            rate = lr * math.sqrt(min(1.0, weight.size(0) / weight.size(1)))
+            rate = lr * _step_of_muon(weight, 1 if inputs is None else inputs)
         else:
-            rate = adamw_lr / _growth(weight, shapes[name], matrix)
+            rate = adamw_lr / _growth(weight, shapes[name], inputs)
         decays = weight.dim() > 1 and not isinstance(owner, nn.Embedding)
         whole = lr if by_muon else adamw_lr
         decay = weight_decay * whole / rate if decays else 0.0
@@ -164,10 +168,34 @@ def _shapes_of_base(model: nn.Module, base: nn.Module) -> dict[str, list[int]]:
     return shapes
 
 
-def _growth(weight: Tensor, base: list[int], matrix: bool) -> float:
-    """The growth of the number of inputs: that of the last axis of a linear layer, and the second
-    largest one of other weights, which is 1 if only one axis grows."""
+def _input_axis(owner: nn.Module) -> int | None:
+    """The axis of a weight along which a module's inputs are; None: it is not known."""
+    if any(kind.__name__ == "Conv1D" for kind in type(owner).__mro__):  # of Transformers' GPT-2
+        return 0
+    return 1 if isinstance(owner, nn.Linear) else None
+
+
+def _is_matrix(name: str, owner: nn.Module, shape: Sequence[int], base: Sequence[int]) -> bool:
+    """Whether a parameter, by its own name, is a matrix from inputs to outputs: a weight with two
+    axes, or a parameter by another name that grew along both."""
+    kinds = " ".join(kind.__name__ for kind in type(owner).__mro__)
+    vectors = "Embed" in kinds or "Norm" in kinds or "bias" in name
+    if len(shape) != 2 or 0 in shape or vectors:
+        return False
+    return "weight" in name or all(size > other for size, other in zip(shape, base))
+
+
+def _step_of_muon(weight: Tensor, inputs: int) -> float:
+    """What makes the step's spectral norm sqrt(n_out / n_in): Muon itself multiplies it by
+    sqrt(max(1, rows / columns))."""
+    wanted = math.sqrt(weight.size(1 - inputs) / weight.size(inputs))
+    return wanted / math.sqrt(max(1.0, weight.size(0) / weight.size(1)))
+
+
+def _growth(weight: Tensor, base: list[int], inputs: int | None) -> float:
+    """The growth of the number of inputs: that of the axis of inputs of a linear layer, and the
+    second largest one of other weights, which is 1 if only one axis grows."""
     grown = [size / other if other else 1.0 for size, other in zip(weight.shape, base)]
-    if matrix:
-        return grown[1]
+    if inputs is not None and len(grown) == 2 and 0 not in weight.shape:
+        return grown[inputs]
     return sorted(grown)[-2] if len(grown) > 1 else 1.0

@@ -107,6 +107,78 @@ def test_stacks_of_matrices_inputs_and_frozen_weights():
     assert muon.muon == [] and "inputs.weight" in rates(muon.adamw)
 
 
+class Hidden(torch.nn.Module):
+    """Parameters of a module of one's own."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(width, width))
+        self.W = torch.nn.Parameter(torch.empty(2 * width, width))
+        self.places = torch.nn.Parameter(torch.empty(7, width))
+        self.content_bias = torch.nn.Parameter(torch.empty(width, width))
+
+
+@pytest.mark.parametrize(
+    "make, matrices",
+    [
+        (Hidden, {"weight": LR, "W": LR}),
+        (lambda width: torch.nn.MultiheadAttention(width, 4),
+         {"in_proj_weight": LR, "out_proj.weight": LR}),
+        (lambda width: torch.nn.LSTM(width, width), {"weight_ih_l0": LR, "weight_hh_l0": LR}),
+        (lambda width: torch.nn.Embedding(9, width), {}),
+        (lambda width: torch.nn.EmbeddingBag(width, width), {}),
+        (lambda width: torch.nn.LayerNorm([width, width]), {}),
+        (lambda width: torch.nn.Conv1d(width, width, 3), {}),
+    ],
+)  # fmt: skip
+def test_matrices_of_hidden_layers_are_for_muon_whatever_their_module(make, matrices):
+    made, narrow = make(64), make(16)
+    groups = parameter_groups(made, narrow, lr=LR)
+    assert {name: rate for name, (rate, _) in rates(groups.muon).items()} == matrices
+    names = {name for name, _ in made.named_parameters()}
+    assert rates(groups.adamw).keys() == names - matrices.keys()
+    mup = rates(parameter_groups(made, narrow, lr=LR, recipe="mup").adamw)
+    assert all(mup[name][0] == LR / 4 for name in matrices)
+    alone = rates(parameter_groups(made, lr=LR).muon)  # nothing grew
+    assert alone.keys() == matrices.keys() - {"W"}
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon")
+def test_the_matrices_of_gpt2_are_for_muon():
+    """Its Conv1D keeps [n_in, n_out]."""
+    transformers = pytest.importorskip("transformers")
+
+    def gpt2(width):
+        torch.manual_seed(0)
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+            n_embd=width, n_layer=1, n_head=4, vocab_size=9, n_positions=16, bos_token_id=None,
+            eos_token_id=None, tie_word_embeddings=False,
+        ))  # fmt: skip
+
+    made = gpt2(64)
+    groups = parameter_groups(made, gpt2(16), lr=LR, weight_decay=DECAY)
+    layer = "transformer.h.0."
+    assert rates(groups.muon) == {
+        f"{layer}attn.c_attn.weight": pytest.approx((LR * 3**0.5, DECAY / 3**0.5)),  # 64 to 192
+        f"{layer}attn.c_proj.weight": (LR, DECAY),
+        f"{layer}mlp.c_fc.weight": pytest.approx((LR * 2, DECAY / 2)),  # 64 to 256
+        f"{layer}mlp.c_proj.weight": pytest.approx((LR / 4, DECAY * 4)),  # 256 to 64
+    }
+    assert {"transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"} < {
+        *rates(groups.adamw)
+    }
+    before = copy.deepcopy(dict(made.named_parameters()))
+    muon = [{**group, "weight_decay": 0.0} for group in groups.muon]
+    step = torch.optim.Muon(muon, ns_steps=30, ns_coefficients=(1.5, -0.5, 0.0))
+    tokens = torch.randint(9, (8, 16))
+    made(tokens, labels=tokens).loss.backward()
+    step.step()
+    for name in rates(groups.muon):
+        old, new = before[name].detach(), made.get_parameter(name).detach()
+        norm = torch.linalg.matrix_norm(new - old, 2).item()
+        assert norm == pytest.approx(LR * math.sqrt(old.size(1) / old.size(0)), rel=0.05), name
+
+
 def test_a_base_on_the_device_meta():
     made, options = model(64), model(16).options
     with torch.device("meta"):
