@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -30,6 +31,7 @@ class FixedCache:
         self.window = [*window]
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
+        self._wrong = torch.zeros(0)
 
     @property
     def _name(self) -> str:
@@ -42,8 +44,47 @@ class FixedCache:
 
     def _allocate(self, rows: tuple[int, ...], key_width: int, value_width: int, **place) -> None:
         """Zeros [*rows, channels], one tensor of keys and one of values per axis."""
-        self.keys = [torch.zeros(*rows, key_width, **place) for _ in self.window]
-        self.values = [torch.zeros(*rows, value_width, **place) for _ in self.window]
+        numbers = math.prod(rows) * (key_width + value_width) * len(self.window)
+        try:
+            if numbers >= 2**60:
+                raise RuntimeError
+            self.keys = [torch.zeros(*rows, key_width, **place) for _ in self.window]
+            self.values = [torch.zeros(*rows, value_width, **place) for _ in self.window]
+        except RuntimeError:  # the allocator's message names no argument
+            raise ValueError(
+                f"[{self._name}] {self._sizes}: expected a cache that fits into memory, got "
+                f"{numbers} numbers"
+            ) from None
+        self._wrong = torch.zeros((), dtype=torch.bool, device=self.keys[0].device)
+
+    _sizes = "slots"  # the argument that a user makes smaller
+
+    def check(self) -> None:
+        """Raises ValueError, once, if a compiled call did what other calls refuse, as filling more
+        slots than there are. Results since then mean nothing.
+
+        On the CPU the compiled call raises RuntimeError by itself. On other devices it goes on, so
+        call this when the results are read. A call that is not compiled checks, too.
+        """
+        if bool(self._wrong):
+            self._wrong.zero_()
+            raise ValueError(
+                f"[{self._name}] check: expected compiled calls within the cache, got more tokens "
+                "than there is room for, or numbers out of their range"
+            )
+
+    def _require_all(self, fits: Tensor, rule: str, message: Callable[[], str]) -> None:
+        """Refuse a call unless all of ``fits`` holds, with the message. Compiled code cannot read
+        numbers, and has the rule alone."""
+        if not torch.compiler.is_compiling():
+            if not bool(fits.all()):
+                raise ValueError(f"[{self._name}] {message()}")
+            return
+        right = fits.all()
+        if right.is_cpu:
+            torch._assert_async(right, f"[{self._name}] {rule}")
+        with torch.no_grad():
+            self._wrong.logical_or_(~right)
 
     @property
     def nbytes(self) -> int:
@@ -58,6 +99,8 @@ class FixedCache:
         return options | {"causal": True, "window": pairs}
 
     def _check_chunk(self, query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+        if not torch.compiler.is_compiling():
+            self.check()
         order = len(self.window)
         if len(keys) != order or len(values) != order:
             raise ValueError(
@@ -105,14 +148,13 @@ class FixedCache:
             )
 
     def _require_range(self, name: str, given: Tensor, most: int | None) -> None:
-        """Looks at the numbers, which compiled code does not."""
-        if torch.compiler.is_compiling() or not given.numel():
-            return
-        low, high = (int(each) for each in given.aminmax())
-        if low < 0 or (most is not None and high > most):
+        def message() -> str:
+            low, high = (int(each) for each in given.aminmax())
             upper = "or more" if most is None else f"to {most}"
-            wrong = low if low < 0 else high
-            raise ValueError(f"[{self._name}] {name}: expected 0 {upper}, got {wrong}")
+            return f"{name}: expected 0 {upper}, got {low if low < 0 else high}"
+
+        fits = given >= 0 if most is None else (given >= 0) & (given <= most)
+        self._require_all(fits, f"{name}: expected numbers from 0 on, within their range", message)
 
     def _check_counts(self, counts: Tensor | None, batch: int, tokens: int) -> None:
         if counts is not None:

@@ -30,7 +30,8 @@ class PagedCache(FixedCache):
 
     The caller owns the block table and the lengths, as servers do: ``table[b, i]`` is the page with
     the tokens i * page .. (i + 1) * page - 1 of sequence b. Pages may be shared by sequences with a
-    common beginning. The result equals that of each sequence alone, up to rounding.
+    common beginning, as long as nobody writes to a shared slot. The result equals that of each
+    sequence alone, up to rounding.
 
     Args:
         window, kv_heads, head_dim, value_dim, dtype, device: as in :class:`StaticCache`.
@@ -110,32 +111,35 @@ class PagedCache(FixedCache):
 
         Args:
             query, keys, values, counts, options: as in :meth:`StaticCache.attend`.
-            table: int64 [B, n], the pages of each sequence in order. Entries behind a sequence's
-                end may be any page.
-            lengths: int64 [B], tokens of each sequence before this chunk. The caller adds the
-                chunk's tokens for the next call.
+            table: int64 or int32 [B, n], the pages of each sequence in order. Entries behind a
+                sequence's end may be any page, or -1.
+            lengths: int64 or int32 [B], tokens of each sequence before this chunk. The caller adds
+                the chunk's tokens for the next call.
 
         Options that name keys by their index (``key_lengths``, ``key_masks``, ``mask``) count all
         n * page tokens of the table, whichever pages the windows reach.
 
         Raises:
             ValueError: a shape that does not fit, a page outside the pool, more tokens than the
-                table has room for, or keys and values that require a gradient while gradients
-                are recorded. Nothing changes then.
+                table has room for, a slot of a page that one sequence writes while another one, or
+                the same one at another place, has it too, or keys and values that require a
+                gradient while gradients are recorded. Nothing changes then.
+            RuntimeError: such numbers in compiled code on the CPU. On other devices, :meth:`check`
+                says so later.
         """
         options = self._options(options)
         self._check_chunk(query, keys, values)
         self._check_counts(counts, query.size(0), query.size(2))
-        self._check_table(query, table, lengths)
+        self._check_shapes(query, table, lengths)
+        table, lengths = table.long(), lengths.long()
         tokens = query.size(2)
         positions, real = new_places(lengths, tokens, counts)
-        if not torch.compiler.is_compiling() and tokens:
-            most = int(torch.where(real, positions, -1).max()) + 1
-            if most > table.size(1) * self.page:
-                raise ValueError(
-                    f"[PagedCache] table: expected pages for {most} tokens, got {table.size(1)} "
-                    f"pages of {self.page}"
-                )
+        # A row without real tokens pauses or has ended, and its pages may belong to another one.
+        ends = torch.where(real.any(1), lengths + real.sum(1), 0)
+        self._check_pages(table, lengths, ends)
+        real = real & (positions >= 0) & (positions < table.size(1) * self.page)
+        inside = (table >= 0) & (table < self.pages)
+        table = torch.where(inside, table, self.pages)
         self._write(keys, values, table, positions, real)
         pages, first = self._reached(table, lengths, tokens)
         if min(self.window) >= 0:
@@ -149,21 +153,61 @@ class PagedCache(FixedCache):
             **options,
         )
 
-    def _check_table(self, query: Tensor, table: Tensor, lengths: Tensor) -> None:
-        batch, pool = query.size(0), self.pages
-        if table.dtype != torch.int64 or table.dim() != 2 or table.size(0) != batch:
+    def _check_shapes(self, query: Tensor, table: Tensor, lengths: Tensor) -> None:
+        batch = query.size(0)
+        if table.dtype not in WHOLE or table.dim() != 2 or table.size(0) != batch:
             raise ValueError(
                 f"[PagedCache] table: expected int64 of shape [{batch}, pages], got {table.dtype} "
                 f"of shape {[*table.shape]}"
             )
-        self._require_one_each("lengths", lengths, batch, (torch.int64,))
+        self._require_one_each("lengths", lengths, batch)
         self._require_range("lengths", lengths, None)
-        if torch.compiler.is_compiling() or not table.numel():
-            return
-        low, high = (int(each) for each in table.aminmax())
-        if low < 0 or high >= pool:
-            wrong = low if low < 0 else high
-            raise ValueError(f"[PagedCache] table: expected pages 0 to {pool - 1}, got {wrong}")
+
+    def _check_pages(self, table: Tensor, lengths: Tensor, ends: Tensor) -> None:
+        """Check the pages of sequences that have the tokens before ``ends`` after this call, and
+        write those from ``lengths`` on."""
+        count, pool, size = table.size(1), self.pages, self.page
+        self._require_all(
+            ends <= count * size,
+            "table: expected pages for the tokens of every sequence",
+            lambda: (
+                f"table: expected pages for {int(ends.max())} tokens, got {count} pages of {size}"
+            ),
+        )
+        begins = torch.arange(count, device=table.device) * size
+        used = (ends.unsqueeze(1) - begins).clamp(0, size)  # slots of each page, [B, n]
+        least = torch.where(used > 0, 0, -1)
+
+        def outside() -> str:
+            wrong = (table < least) | (table >= pool)
+            return f"table: expected pages 0 to {pool - 1}, got {int(table[wrong][0])}"
+
+        fits = (table >= least) & (table < pool)
+        self._require_all(fits, "table: expected pages of the pool", outside)
+        first = (lengths.unsqueeze(1) - begins).clamp(0, size)  # slots that are written come after
+        written = (used > first).flatten()
+        pages = torch.where(fits & (used > 0), table, pool).flatten()
+        taken = self._second_most(pages, used.flatten())
+        shared = written & (pages < pool) & (taken[pages] > first.flatten())
+
+        def doubled() -> str:
+            at = int(shared.int().argmax())
+            return (
+                f"table: expected a page of its own for what sequence {at // count} writes, got "
+                f"page {int(pages[at])}, which the table has twice"
+            )
+
+        self._require_all(~shared, "table: expected pages of its own for every writer", doubled)
+
+    def _second_most(self, pages: Tensor, used: Tensor) -> Tensor:
+        """Of all places of the table with one page, the second largest number of used slots,
+        [pool + 1]."""
+        empty = used.new_zeros(self.pages + 1)
+        most = empty.scatter_reduce(0, pages, used, "amax")
+        places = torch.arange(pages.numel(), device=pages.device)
+        leads = torch.where(used == most[pages], places, -1)
+        leader = (empty - 1).scatter_reduce(0, pages, leads, "amax")
+        return empty.scatter_reduce(0, pages, torch.where(leader[pages] == places, 0, used), "amax")
 
     def _write(
         self,

@@ -75,6 +75,7 @@ class StaticCache(FixedCache):
     def positions(self, tokens: int, counts: Tensor | None = None) -> Tensor:
         """Positions of the next ``tokens`` tokens of every sequence, int64 [B, tokens]."""
         self._require_whole("tokens", tokens)
+        self._check_lengths()
         self._check_counts(counts, self.lengths.size(0), tokens)
         return new_places(self.lengths, tokens, counts)[0]
 
@@ -132,6 +133,8 @@ class StaticCache(FixedCache):
         Raises:
             ValueError: a shape that does not fit, more tokens than slots, or keys and values that
                 require a gradient while gradients are recorded. Nothing changes then.
+            RuntimeError: more tokens than slots, and other numbers out of their range, in compiled
+                code on the CPU. On other devices, :meth:`check` says so later.
         """
         options = self._options(options)
         self._check_batch("query", query)
@@ -176,8 +179,14 @@ class StaticCache(FixedCache):
     reorder = select
 
     def reset(self) -> None:
-        """Forgets all tokens and keeps the memory."""
+        """Forgets all tokens, and what :meth:`check` would say, and keeps the memory."""
         self.lengths.zero_()
+        self._wrong.zero_()
+
+    def _check_lengths(self) -> None:
+        """They are an attribute that anybody may set."""
+        self._require_one_each("lengths", self.lengths, self.keys[0].size(0), (torch.int64,))
+        self._require_range("lengths", self.lengths, self.slots)
 
     def _check_batch(self, name: str, tensor: Tensor) -> None:
         batch = self.lengths.size(0)
@@ -188,15 +197,16 @@ class StaticCache(FixedCache):
             )
 
     def _places(self, tokens: int, counts: Tensor | None) -> tuple[Tensor, Tensor]:
+        self._check_lengths()
         self._check_counts(counts, self.lengths.size(0), tokens)
         positions, real = new_places(self.lengths, tokens, counts)
-        if not torch.compiler.is_compiling() and tokens:
-            most = int(torch.where(real, positions, -1).max()) + 1
-            if most > self.slots:
-                raise ValueError(
-                    f"[StaticCache] slots: expected room for {most} tokens, got {self.slots} slots"
-                )
-        return positions, real
+        used = torch.where(real, positions + 1, 0)
+        self._require_all(
+            used <= self.slots,
+            "slots: expected room for the tokens of every sequence",
+            lambda: f"slots: expected room for {int(used.max())} tokens, got {self.slots} slots",
+        )
+        return positions, real & (positions >= 0) & (positions < self.slots)
 
     def _write(
         self, keys: Sequence[Tensor], values: Sequence[Tensor], positions: Tensor, real: Tensor

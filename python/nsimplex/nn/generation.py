@@ -170,6 +170,8 @@ class _Slots:
         """Logits [rows, V] in float64 on the CPU, from one pass over all rows."""
         counts = self._counts.to(self._device)
         logits = self._model(self._tokens.to(self._device), self._caches, counts=counts)
+        for cache in self._caches:
+            cache.check()  # a compiled model cannot raise everywhere
         rows = torch.tensor(self.rows)
         return logits[rows, self._counts[rows] - 1].double().cpu()
 

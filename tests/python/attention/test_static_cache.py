@@ -216,9 +216,11 @@ def test_a_ring_is_cropped_as_far_as_it_holds(window):
     cache.crop(12)
     cache.crop(0)
     assert cache.position == 0
-    for wrong in (-1, 1, 2.0):
+    for wrong in (-1, 1):
         with pytest.raises(ValueError, match=r"\[KeyValueCache\] length: expected 0 to the pos"):
             cache.crop(wrong)
+    with pytest.raises(TypeError, match=r"\[KeyValueCache\] length: expected an integer, got 2.0"):
+        cache.crop(2.0)
 
 
 def test_select_is_reorder():
@@ -307,7 +309,7 @@ ONE = torch.tensor([1])
         (lambda c: c.crop(torch.ones(2)), "length: expected int64 of shape [2], got torch.float32"),
         (lambda c: c.crop(torch.tensor([1, -2])), "length: expected 0 or more, got -2"),
         (lambda c: c.crop(-1), "length: expected an integer of at least 0, got -1"),
-        (lambda c: c.crop(True), "length: expected an integer of at least 0, got True"),
+        (lambda c: c.crop(True), "length: expected an integer or a tensor, got True"),
         (lambda c: c.select(ONE), "entries: expected int64 of shape [2], got "),
         (lambda c: c.reorder(torch.tensor([0, 2])), "entries: expected 0 to 1, got 2"),
         (lambda c: c.positions(-1), "tokens: expected an integer of at least 0, got -1"),
@@ -323,7 +325,7 @@ ONE = torch.tensor([1])
 def test_static_slots_name_the_argument(call, message):
     cache = static([-1, 2], batch=2)
     cache.attend(*chunk(sequences(2, [3, 3]), [0, 0], [3, 2], 2))
-    with pytest.raises(ValueError) as error:
+    with pytest.raises((ValueError, TypeError)) as error:
         call(cache)
     assert str(error.value).startswith(f"[StaticCache] {message}")
     assert "\n" not in str(error.value) and cache.lengths.tolist() == [3, 3]
@@ -392,3 +394,153 @@ def test_gradients_are_refused_while_they_are_recorded(kind, part):
         assert cache.lengths.tolist() == [0]
     with torch.no_grad():
         assert not cache.attend(query, keys, values, *more).requires_grad
+
+
+def slots_of(counts=None, lengths=(3, 2), tokens=1):
+    """A step of a static cache of 4 slots."""
+
+    def make():
+        cache = static([-1, 2], batch=2, slots=4, dtype=torch.float32)
+        cache.lengths = torch.tensor(lengths)
+        given = chunk(sequences(2, [tokens] * 2, torch.float32), [0, 0], [tokens] * 2, 2)
+        return cache, lambda: cache.attend(*given, counts=counts)
+
+    return make
+
+
+def pages_of(table, lengths=(0, 0), tokens=1, counts=None, dtype=torch.int64):
+    """A step of a paged cache of 6 pages of 2 tokens."""
+
+    def make():
+        sizes = dict(kv_heads=KV, head_dim=DIM, value_dim=VALUE)
+        cache = PagedCache([-1, 3], pages=6, page=2, **sizes)
+        given = chunk(sequences(2, [tokens] * 2, torch.float32), [0, 0], [tokens] * 2, 2)
+        places = torch.tensor(table, dtype=dtype), torch.tensor(lengths, dtype=dtype)
+        return cache, lambda: cache.attend(*given, *places, counts)
+
+    return make
+
+
+def entries_of(entries):
+    def make():
+        cache = static([-1], batch=2, slots=4)
+        return cache, lambda: cache.select(torch.tensor(entries))
+
+    return make
+
+
+OWN = "table: expected a page of its own for what sequence {} writes, got page {}, which"
+OF_POOL = "table: expected pages of the pool"
+ALONE = "table: expected pages of its own for every writer"
+IN_RANGE = "expected numbers from 0 on, within their range"
+REFUSED = {
+    "slots": (slots_of(tokens=2), "slots: expected room for 5 tokens, got 4 slots", "slots: exp"),
+    "nine tokens": (slots_of(tokens=9, lengths=(0, 0)), "slots: expected room for 9 tok", "slots:"),
+    "counts": (slots_of(torch.tensor([2, 1])), "counts: expected 0 to 1, got 2", IN_RANGE),
+    "lengths below 0": (slots_of(lengths=(-5, 0)), "lengths: expected 0 to 4, got -5", IN_RANGE),
+    "lengths above": (slots_of(lengths=(9, 0)), "lengths: expected 0 to 4, got 9", IN_RANGE),
+    "entries": (entries_of([0, 2]), "entries: expected 0 to 1, got 2", IN_RANGE),
+    "pool": (pages_of([[0, 1], [6, 2]]), "table: expected pages 0 to 5, got 6", OF_POOL),
+    "below": (pages_of([[0, 1], [2, -2]]), "table: expected pages 0 to 5, got -2", OF_POOL),
+    "no page": (
+        pages_of([[0, -1], [2, 3]], (2, 0)),
+        "table: expected pages 0 to 5, got -1",
+        OF_POOL,
+    ),
+    "table": (
+        pages_of([[0, 1], [2, 3]], (4, 0)),
+        "table: expected pages for 5 tokens, got 2 pages of 2",
+        "table: expected pages for the tokens of every sequence",
+    ),
+    "two writers": (pages_of([[0, 1], [0, 2]]), OWN.format(0, 0), ALONE),
+    "written twice": (pages_of([[4, 4], [2, 3]], tokens=4), OWN.format(0, 4), ALONE),
+    "written and read": (pages_of([[0, 1], [0, 2]], (1, 3)), OWN.format(0, 0), ALONE),
+    "a page of its own past": (pages_of([[0, 0], [2, 3]], (2, 0)), OWN.format(0, 0), ALONE),
+}
+
+
+STEPS = [
+    *((name, None) for name in REFUSED),
+    *((name, "eager") for name in ("nine tokens", "counts", "entries", "no page", "two writers")),
+    *((name, "aot_eager") for name in ("nine tokens", "two writers")),
+]
+
+
+@pytest.mark.parametrize("name, backend", STEPS)
+def test_compiled_steps_refuse_what_others_do(name, backend):
+    make, message, rule = REFUSED[name]
+    cache, step = make()
+    before, error = copy.deepcopy(cache), ValueError
+    if backend is not None:
+        torch._dynamo.reset()
+        step, message, error = (
+            torch.compile(step, backend=backend, fullgraph=True),
+            rule,
+            RuntimeError,
+        )
+    with pytest.raises(error, match=rf"^\[{type(cache).__name__}\] .*{message}") as raised:
+        step()
+    assert "\n" not in str(raised.value)
+    for one, other in zip(cache.keys + cache.values, before.keys + before.values):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "make, backend",
+    [
+        (pages_of([[0, 1], [0, 2]], (2, 2)), None),  # a prefix of whole pages
+        (pages_of([[0, 1], [0, 2]], (1, 1), counts=torch.tensor([1, 0])), None),  # one pauses
+        (pages_of([[0, -1], [2, -1]]), None),
+        (pages_of([[0, 5, -1], [2, 3, -1]], (2, 3), dtype=torch.int32), None),
+        (pages_of([[0, 5, -1], [0, 3, -1]], (2, 3), dtype=torch.int32), "aot_eager"),
+        (pages_of([[0, 1], [-1, -1]], counts=torch.tensor([1, 0])), None),
+    ],
+)
+def test_shared_prefixes_and_padded_tables_are_taken(make, backend):
+    cache, step = make()
+    if backend is not None:
+        torch._dynamo.reset()
+        step = torch.compile(step, backend=backend, fullgraph=True)
+    assert step().isfinite().all()
+    cache.check()
+
+
+def test_tables_of_other_libraries_have_the_same_result():
+    window, given = [-1, 3], sequences(2, [5, 3])
+    sizes = dict(pages=8, page=2, kv_heads=KV, head_dim=DIM, value_dim=VALUE, dtype=torch.float64)
+    cache, lengths = PagedCache(window, **sizes), torch.tensor([5, 3])
+    table = torch.tensor([[6, 2, 4, -1], [3, 0, -1, -1]], dtype=torch.int32)
+    for tensor in (*cache.keys, *cache.values):
+        tensor.fill_(torch.nan)
+    start = torch.zeros(2, dtype=torch.int32)
+    out = cache.attend(*chunk(given, [0, 0], [5, 3], 2), table, start, lengths)
+    for b, each in enumerate(given):
+        torch.testing.assert_close(out[b : b + 1, :, : lengths[b]], alone(each, window))
+
+
+@pytest.mark.parametrize("make", [slots_of(tokens=2), pages_of([[0, 1], [0, 2]])])
+def test_a_flag_remembers_what_compiled_code_could_not_raise(make, monkeypatch):
+    cache, step = make()
+    cache.check()
+    monkeypatch.setattr(torch, "_assert_async", lambda *_: None)  # as if on another device
+    torch._dynamo.reset()
+    torch.compile(step, backend="eager", fullgraph=True)()
+    assert copy.deepcopy(cache)._wrong
+    name = type(cache).__name__
+    says = rf"\[{name}\] check: expected compiled calls within the cache, got more tokens"
+    if name == "StaticCache":
+        assert cache.lengths.tolist() == [4, 4]  # the fifth token is left out
+        with pytest.raises(ValueError, match=says):
+            cache.append(*[[torch.zeros(2, KV, 0, w)] * 2 for w in (DIM, VALUE)])
+    else:
+        with pytest.raises(ValueError, match=says):
+            cache.check()
+    cache.check()  # once
+
+
+@pytest.mark.parametrize("sizes", [dict(slots=2**50), dict(slots=2**62), dict(batch=2**40)])
+def test_a_cache_that_no_memory_holds_is_refused(sizes):
+    with pytest.raises(
+        ValueError, match=r"\[StaticCache\] slots: expected .* fits into memory, got"
+    ):
+        static([-1], **sizes)
