@@ -52,10 +52,10 @@ def parameter_groups(
     weights with two axes of modules of any class, except embeddings, norms and the outputs. They
     are read as [n_out, n_in], or [n_in, n_out] for ``Conv1D`` of Transformers' GPT-2. A parameter
     whose name does not have "weight" in it is a matrix if both of its axes are larger than in
-    ``base``. Stacks of matrices go to AdamW. Muon's step is a matrix of one fixed spectral norm relative to
-    :math:`\sqrt{n_\mathrm{out} / n_\mathrm{in}}`, so that it changes unit inputs by lr at every
-    width. No rule depends on the order N: attention keeps its size as heads widen if the layers
-    have ``scale="unit"``.
+    ``base``. Stacks of matrices go to AdamW. Muon's step is a matrix of one fixed spectral norm
+    relative to :math:`\sqrt{n_\mathrm{out} / n_\mathrm{in}}`, so that it changes unit inputs by lr
+    at every width. No rule depends on the order N: attention keeps its size as heads widen if the
+    layers have ``scale="unit"``.
 
     The rates suppose that the first weights of the outputs shrink with the width: divide them by
     their g, or set them to 0.
