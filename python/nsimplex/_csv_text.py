@@ -6,10 +6,10 @@ import csv
 import gzip
 import io
 import os
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from ._foreign_files import foreign_file
 from ._printable import printable
 
 _GZIP = b"\x1f\x8b"
@@ -17,20 +17,21 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a UTF-8 file, gzipped or not, without a byte order mark.
+    """The text of a UTF-8 file, gzipped or not, without a byte order mark. A text that is gzipped
+    must not unpack to much more than its bytes.
 
     Raises:
         ValueError: "cannot read PATH: WHY" or "cannot read PATH, line N: WHY".
     """
-    try:
+    with foreign_file(path, "text") as file:
         data = Path(path).read_bytes()
-    except OSError as error:
-        raise ValueError(f"cannot read {printable(path)}: {error.strerror or error}") from None
-    if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"cannot read {printable(path)}: damaged gzip: {error}") from None
+        if data.startswith(_GZIP):
+            with (
+                foreign_file(path, "gzip file"),
+                gzip.GzipFile(fileobj=io.BytesIO(data)) as stream,
+            ):
+                data = stream.read(file.most_bytes + 1)
+            file.require_bytes(len(data))
     if data.startswith(_UTF16):
         raise ValueError(f"cannot read {printable(path)}: expected UTF-8, got UTF-16")
     try:

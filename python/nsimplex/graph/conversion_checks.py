@@ -258,6 +258,9 @@ def require_index(at: str, name: str, index: Tensor) -> None:
         raise ValueError(f"{at}{name}: expected shape [2, E], got {list(index.shape)}{hint}")
 
 
+_MOST_NODES = 2**31  # a pair of nodes is one number of 64 bits
+
+
 def node_count(
     at: str, given: int | None, features: Tensor | None, batch: Tensor | None, index: Tensor
 ) -> int:
@@ -265,13 +268,18 @@ def node_count(
         if tensor is not None and (not isinstance(tensor, Tensor) or not tensor.dim()):
             raise TypeError(f"{at}{name}: expected one row per node, got {describe(tensor)}")
     if given is not None:
-        if not isinstance(given, int) or given < 0 or given > 2**40:
-            raise ValueError(f"{at}num_nodes: expected a number of nodes, got {describe(given)}")
+        if not isinstance(given, int) or given < 0 or given > _MOST_NODES:
+            raise ValueError(
+                f"{at}num_nodes: expected a number of nodes, at most 2^31, got {describe(given)}"
+            )
         return given
     for tensor in (features, batch):
         if tensor is not None:
             return len(tensor)
-    return int(index.max()) + 1 if index.numel() else 0
+    largest = int(index.max()) if index.numel() else -1
+    if largest >= _MOST_NODES:
+        raise ValueError(f"{at}num_nodes: expected nodes below 2^31, got {largest}")
+    return largest + 1
 
 
 def require_nodes(at: str, name: str, index: Tensor, nodes: int) -> None:
@@ -297,14 +305,18 @@ def offsets_of(at: str, batch: Tensor | None, nodes: int, graphs: int | None) ->
         raise ValueError(f"{at}batch: expected ascending numbers of graphs from 0 on")
     last = int(batch[-1]) + 1 if len(batch) else 0
     graphs = last if graphs is None else graphs
-    if not isinstance(graphs, int) or graphs < last or graphs > 2**40:
+    if not isinstance(graphs, int) or graphs < last or graphs > _MOST_NODES:
         raise ValueError(f"{at}num_graphs: expected at least {last}, got {describe(graphs)}")
     counts = torch.bincount(batch, minlength=graphs)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-def graphs_of(batch: Tensor | None, nodes: int) -> Tensor:
-    return torch.zeros(nodes, dtype=torch.int64) if batch is None else batch
+def crossing_rows(batch: Tensor | None, rows: Tensor) -> Tensor:
+    """The rows [.., 1] whose nodes are in more than one graph."""
+    if batch is None:
+        return torch.empty(0, 1, dtype=torch.int64)
+    graphs = batch[rows]
+    return (graphs != graphs[:, :1]).any(1).nonzero()
 
 
 def finite_features(at: str, name: str, features: Tensor | None, rows: int) -> Tensor | None:

@@ -11,8 +11,8 @@ from .._arguments import checked, describe
 from .._choices import Directions, Duplicates, Level
 from .batches import TupleBatch
 from .conversion_checks import (
+    crossing_rows,
     finite_features,
-    graphs_of,
     level_targets,
     matrix_entries,
     merged_rows,
@@ -72,7 +72,8 @@ def from_edge_index(
             features, repeated edges that differ, targets that fit no level.
         TypeError: another dtype.
 
-    Complexity: O(E log E + n), without a loop over graphs.
+    Complexity: O(E log E + n), without a loop over graphs; O(E log E) without ``batch``, whatever
+        the numbers of the nodes are.
     """
     at = "[from_edge_index] "
     require_choice(at, "directions", directions, get_args(Directions))
@@ -82,8 +83,7 @@ def from_edge_index(
     nodes = node_count(at, num_nodes, node_features, batch, edge_index)
     require_nodes(at, "edge_index", edge_index, nodes)
     node_offsets = offsets_of(at, batch, nodes, num_graphs)
-    graph_of = graphs_of(batch, nodes)
-    crossing = (graph_of[edge_index[0]] != graph_of[edge_index[1]]).nonzero()
+    crossing = crossing_rows(batch, edge_index.t())
     if len(crossing):
         pair = edge_index[:, crossing[0, 0]].tolist()
         raise ValueError(

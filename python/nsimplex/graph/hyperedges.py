@@ -13,8 +13,8 @@ from .._arguments import checked, describe
 from .._choices import Duplicates, Level
 from .batches import TupleBatch
 from .conversion_checks import (
+    crossing_rows,
     finite_features,
-    graphs_of,
     level_targets,
     matrix_entries,
     merged_rows,
@@ -82,7 +82,6 @@ def from_hyperedge_index(
             f"{int((~present).nonzero()[0])}"
         )
     node_offsets = offsets_of(at, batch, nodes, num_graphs)
-    graph_of = graphs_of(batch, nodes)
     node_features = finite_features(at, "node_features", node_features, nodes)
     edge_features = finite_features(at, "edge_features", edge_features, count)
     counts: dict[Level, int] = {"graph": node_offsets.size(0) - 1, "node": nodes, "edge": count}
@@ -100,7 +99,7 @@ def from_hyperedge_index(
     for size in sizes.unique().tolist():
         numbers = (sizes == size).nonzero().squeeze(1)
         tuples = node[sizes[edge] == size].view(-1, size)
-        crossing = (graph_of[tuples] != graph_of[tuples[:, :1]]).any(1).nonzero()
+        crossing = crossing_rows(batch, tuples)
         if len(crossing):
             raise ValueError(
                 f"{at}hyperedge_index: expected hyperedges inside a graph of batch, got "

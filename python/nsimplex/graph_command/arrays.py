@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .._foreign_files import ForeignFile, foreign_file
 from .._printable import printable
 from ..graph import GraphData, from_edge_index
+from ..graph.conversion_checks import WEIGHTS, warn_of_rest
 from ..graph.molecule_files import MOLECULE_ARRAYS, molecule_graphs
 from ..molecules import ATOM_FEATURES, BOND_FEATURES
 from .records import Loaded, Recipe, edge_rows, with_rows
@@ -30,24 +32,35 @@ _MOST_CODES = 10_000  # values of a column of whole numbers that are codes
 
 
 def read_hdf5(path: str) -> dict[str, Any]:
-    """The arrays at the top of an h5 file, with h5py."""
+    """The arrays at the top of an h5 file, with h5py. What is in other files is never read: links,
+    external storage and virtual datasets are refused.
+
+    Raises:
+        ValueError: "cannot read PATH: WHY", in one line.
+    """
     try:
         import h5py
     except ImportError:
         raise ValueError(f"cannot read {printable(path)}: it needs the package h5py") from None
-    try:
-        with h5py.File(path, "r") as file:
-            own = {name: each for name, each in file.items() if isinstance(each, h5py.Dataset)}
-            return {
-                name: np.asarray(each.asstr() if _is_text(each) else each)
-                for name, each in own.items()
-            }
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise ValueError(f"cannot read {printable(path)}: {printable(error)}") from None
-
-
-def _is_text(dataset: Any) -> bool:
-    return dataset.dtype.kind in "OS"
+    with foreign_file(path, "h5 file") as file, h5py.File(path, "r") as content:
+        own: dict[str, Any] = {}
+        for name in content:
+            where = f"{file.at}array {printable(name)[:60]}: "
+            if not isinstance(content.get(name, getlink=True), h5py.HardLink):
+                raise ValueError(f"{where}expected data of this file, got a link")
+            dataset = content[name]
+            if not isinstance(dataset, h5py.Dataset):
+                continue
+            if dataset.is_virtual or dataset.external:
+                raise ValueError(f"{where}expected data of this file, got those of others")
+            chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+            file.require_bytes(max(chunk, dataset.size * dataset.dtype.itemsize), name)
+            own[name] = dataset
+        file.require_bytes(sum(each.size * each.dtype.itemsize for each in own.values()))
+        return {
+            name: np.asarray(each.asstr() if each.dtype.kind in "OS" else each)
+            for name, each in own.items()
+        }
 
 
 def _tensor(at: str, name: str, value: Any) -> Tensor:
@@ -79,12 +92,19 @@ def read_arrays(path: str, arrays: dict[str, Any], recipe: Recipe) -> Loaded:
     Raises:
         ValueError: "cannot read PATH: WHY".
     """
-    at = f"cannot read {printable(path)}: "
+    with foreign_file(path, "set of arrays") as file:
+        return _read_arrays(file, path, arrays, recipe)
+
+
+def _read_arrays(file: ForeignFile, path: str, arrays: dict[str, Any], recipe: Recipe) -> Loaded:
+    at = file.at
     try:
         if all(name in arrays for name in MOLECULE_ARRAYS):
+            recipe.require_ignored()
             data = molecule_codes(arrays, recipe)
         else:
-            data = _indexed(at, arrays, recipe)
+            _name_the_rest(path, arrays, recipe)
+            data = _indexed(file, arrays, recipe)
     except (TypeError, ValueError) as error:
         if str(error).startswith(("cannot read", "--")):
             raise
@@ -158,7 +178,38 @@ def _text(value: Any) -> str:
     return str(int(value) if isinstance(value, bool) else value)
 
 
-def _indexed(at: str, arrays: dict[str, Any], recipe: Recipe) -> GraphData:
+def _name_the_rest(path: str, arrays: Mapping[str, Any], recipe: Recipe) -> None:
+    """Names the arrays that nothing takes. Weights of edges are features, as all columns of csv."""
+    known = {"edge_index", "ptr", *recipe.targets, *_MASKS.values()}
+    known.update(name for names in _NAMES.values() for name in names)
+    rest = [name for name in arrays if name not in known and name not in WEIGHTS]
+    recipe.seen += [*rest, *(name for name in WEIGHTS if name in arrays)]
+    recipe.require_ignored()
+    warn_of_rest(f"{printable(path)}: ", {"": rest}, recipe.ignore, "--ignore {}")
+
+
+def _weights(at: str, arrays: Mapping[str, Any], recipe: Recipe, own: Tensor | None) -> Any:
+    """Features of edges, and behind them the weights that the arrays have."""
+    parts = [] if own is None else [own]
+    for name in WEIGHTS:
+        if arrays.get(name) is None or name in (*recipe.ignore, *recipe.targets):
+            continue
+        weight = _tensor(at, name, arrays[name]).float()
+        if own is not None and (not own.is_floating_point() or len(own) != len(weight)):
+            raise ValueError(
+                f"{at}array {name}: expected as many rows of numbers in the other features of "
+                f"edges, got {own.dtype} {list(own.shape)}; --ignore {name} leaves it out"
+            )
+        parts.append(weight[:, None] if weight.dim() == 1 else weight)
+    return (
+        torch.cat([each[:, None] if each.dim() == 1 else each for each in parts], 1)
+        if parts
+        else None
+    )
+
+
+def _indexed(file: ForeignFile, arrays: dict[str, Any], recipe: Recipe) -> GraphData:
+    at = file.at
     if "edge_index" not in arrays:
         have = ", ".join(map(printable, arrays)) or "none"
         raise ValueError(f"{at}expected an array edge_index [2, E], got {have}")
@@ -166,6 +217,7 @@ def _indexed(at: str, arrays: dict[str, Any], recipe: Recipe) -> GraphData:
     for name, names in _NAMES.items():
         known = next((each for each in names if arrays.get(each) is not None), None)
         found[name] = None if known is None else _tensor(at, known, arrays[known])
+    found["edge_features"] = _weights(at, arrays, recipe, found["edge_features"])
     for of in ("node", "edge"):
         own = found[f"{of}_features"]
         width = len(getattr(recipe, f"{of}_columns") or ())
@@ -177,8 +229,11 @@ def _indexed(at: str, arrays: dict[str, Any], recipe: Recipe) -> GraphData:
         _check_columns(at, found[f"{of}_features"], recipe, of)
     for name in ("num_nodes", "num_graphs"):
         found[name] = None if found[name] is None else int(found[name])
+        file.require_nodes(found[name] or 0)
+    index = _tensor(at, "edge_index", arrays["edge_index"])
+    file.require_nodes(int(index.max()) if index.numel() else 0)
     return from_edge_index(
-        _tensor(at, "edge_index", arrays["edge_index"]),
+        index,
         directions="given" if recipe.directed else "undirected",
         **found,
     )

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._foreign_files import foreign_file
 from .._npz import read_npz
 from .._printable import printable
 from ..graph import GraphData
@@ -50,8 +51,8 @@ def read_data(path: str, recipe: Recipe, nodes: str = "", graphs: str = "") -> L
         raise ValueError(f"--nodes: expected a csv file of edges in DATA, got {kind}")
     if kind not in ("csv", "graph6") and graphs:
         raise ValueError(f"--graphs: expected csv or graph6 in DATA, got {kind}")
-    if kind not in ("csv", "hif") and recipe.ignore and not recipe.trained:
-        raise ValueError(f"--ignore: expected csv or HIF in DATA, got {kind}")
+    if kind == "graph6" and recipe.ignore and not recipe.trained:
+        raise ValueError("--ignore: expected csv, HIF or arrays in DATA, got graph6")
     if kind == "graph6":
         return _read_graph6(path, recipe, graphs)
     if kind == "hif":
@@ -75,19 +76,21 @@ def read_data(path: str, recipe: Recipe, nodes: str = "", graphs: str = "") -> L
 
 def format_of(path: str) -> str:
     """csv, npz, tensors, h5, hif or graph6."""
-    at = f"cannot read {printable(path)}: "
-    try:
-        with open(path, "rb") as file:
-            start = file.read(64)
-    except OSError as error:
-        raise ValueError(f"{at}{error.strerror or error}") from None
-    if not start:
-        raise ValueError(f"{at}it is empty")
+    names: list[str] = []
+    with foreign_file(path, "zip archive") as file:
+        with open(path, "rb") as content:
+            start = content.read(64)
+        if not start:
+            raise ValueError(f"{file.at}it is empty")
+        if start[:1] == b"\x80" and start[1:2] < b"\x06":
+            raise ValueError(
+                f"{file.at}a pickle, which is never read; torch.save writes a zip archive since "
+                "version 1.6"
+            )
+        if start.startswith(b"PK"):
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
     if start.startswith(b"PK"):
-        try:
-            names = zipfile.ZipFile(path).namelist()
-        except (zipfile.BadZipFile, OSError, NotImplementedError):
-            raise ValueError(f"{at}a damaged zip archive") from None
         return "npz" if any(name.endswith(".npy") for name in names) else "tensors"
     if start.startswith(b"\x89HDF"):
         return "h5"

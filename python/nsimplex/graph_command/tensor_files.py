@@ -3,7 +3,9 @@ installed."""
 
 from __future__ import annotations
 
+import pickle
 import re
+import zipfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._foreign_files import ForeignFile, foreign_file
 from .._printable import printable
 
 #: Attributes of the nodes of a graph, which tell their number where nothing else does.
@@ -74,18 +77,33 @@ def read_tensors(path: str, targets: Sequence[str] = (), task: str = "") -> dict
         ValueError: "cannot read PATH: WHY".
     """
     at = f"cannot read {printable(path)}: "
+    with foreign_file(path, "file of torch.save") as file:
+        with zipfile.ZipFile(path) as archive:
+            file.require_bytes(sum(each.file_size for each in archive.infolist()))
+        found = _loaded(path, at)
+        return _content(file, found, targets if task == "graph" else ())
+
+
+def _loaded(path: str, at: str) -> Any:
+    """The objects of a file, none of whose code runs."""
     try:
         with torch.serialization.safe_globals(_STORED):
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises what the file asks for
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
         known = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
-        reason = f"an object of {known[1]}" if known else str(error).partition("\n")[0]
+        reason = f"an object of {known[1]}" if known else "objects of other kinds"
         raise ValueError(
             f"{at}expected tensors by name, or graphs of PyTorch Geometric, got "
             f"{printable(reason)[:200]}"
         ) from None
+
+
+def _content(file: ForeignFile, found: Any, targets_of_graphs: Sequence[str]) -> dict[str, Any]:
+    """The attributes of the graphs of a file."""
+    at = file.at
+    _require_dense(file, found)
     if isinstance(found, (list, tuple)):
-        return _joined(at, _graphs_of(at, found), targets if task == "graph" else ())
+        return _joined(file, _graphs_of(at, found), targets_of_graphs)
     own = _attributes(at, found)
     if own is None:
         raise ValueError(
@@ -93,6 +111,29 @@ def read_tensors(path: str, targets: Sequence[str] = (), task: str = "") -> dict
             f"{type(found).__name__}"
         )
     return own
+
+
+def _require_dense(file: ForeignFile, found: Any) -> None:
+    """Refuses tensors without an entry per place, and those with too many: a few bytes can be
+    expanded to any shape."""
+    total, seen, rest = 0, set[int](), [found]
+    while rest:
+        each = rest.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Tensor):
+            odd = each.layout != torch.strided or each.is_quantized or each.is_meta
+            if odd or each.is_nested:
+                raise ValueError(f"{file.at}expected dense tensors, got one of {each.layout}")
+            total += each.numel() * each.element_size()
+        elif isinstance(each, Mapping):
+            rest += each.values()
+        elif isinstance(each, (list, tuple)):
+            rest += each
+        elif isinstance(each, _Stored):
+            rest += vars(each).values()
+    file.require_bytes(total)
 
 
 def _attributes(at: str, found: Any) -> dict[str, Any] | None:
@@ -165,11 +206,13 @@ def _node_count(own: Mapping[str, Any]) -> int:
 
 
 def _joined(
-    at: str, graphs: Sequence[dict[str, Any]], targets_of_graphs: Sequence[str]
+    file: ForeignFile, graphs: Sequence[dict[str, Any]], targets_of_graphs: Sequence[str]
 ) -> dict[str, Any]:
     """All graphs as the arrays of one batch. An attribute that cannot be joined is left out, unless
     it has features or targets."""
+    at = file.at
     counts = [_node_count(own) for own in graphs]
+    file.require_nodes(sum(counts))
     for place, (own, count) in enumerate(zip(graphs, counts)):
         index = own["edge_index"]
         if not isinstance(index, Tensor) or index.dtype != torch.int64 or index.shape[:-1] != (2,):

@@ -33,7 +33,9 @@ def test_columns_of_every_file_may_be_ignored(tmp_path):
     file = write(tmp_path / "g.g6", "A_\nBw\nCF\nDqK\nA_\nBw\n")
     labels = write(tmp_path / "g.csv", "graph,y,z\n" + "".join(f"{n},{n},0\n" for n in range(6)))
     own = dict(data=file, graphs=labels, task="graph", target="y")
-    with pytest.raises(ValueError, match="--ignore: expected csv or HIF in DATA, got graph6"):
+    with pytest.raises(
+        ValueError, match="--ignore: expected csv, HIF or arrays in DATA, got graph6"
+    ):
         trained(**own, ignore="z")
     trained(**own)
 
