@@ -10,11 +10,12 @@ tensor, the attribute that an object lacks) is told in ours once a call has fail
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -152,7 +153,7 @@ def _explained(
     try:
         given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
     except TypeError as surplus:  # or missing, in Python's own words, which are good
-        return TypeError(f"{label}() {surplus}")
+        return _surplus(function, label, kwargs) or TypeError(f"{label}() {surplus}")
     if function.__name__ == "__init__":
         given.pop("self", None)  # has no attributes yet
     unknown = _unknown_option(function, label, given)
@@ -257,12 +258,27 @@ def _unknown_option(function: Callable, label: str, given: dict) -> Exception | 
         known = _table_of_options(typing.get_type_hints(function).get(parameter.name))
         for name in given.get(parameter.name, {}) if known else ():
             if name not in known:
-                return _no_such_argument(label, name)
+                return _no_such_argument(label, name, known)
     return None
 
 
-def _no_such_argument(label: str, name: str) -> TypeError:
-    return TypeError(f"[{label}] {name}: no such argument")
+def _surplus(function: Callable, label: str, kwargs: dict[str, Any]) -> TypeError | None:
+    """The error for the first argument by name that a function does not have."""
+    known = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return None
+    return next(
+        (_no_such_argument(label, name, known) for name in kwargs if name not in known), None
+    )
+
+
+def _no_such_argument(label: str, name: str, known: Collection[str] = ()) -> TypeError:
+    """The error for an argument that does not exist, with the one that its name resembles:
+    ``is_causal`` of PyTorch is our ``causal``."""
+    inside = [own for own in known if len(own) > 3 and (own in name or name in own)]
+    near = inside or difflib.get_close_matches(name, [own for own in known if own != "self"], 1)
+    hint = f"; did you mean {max(near, key=len)}?" if near else ""
+    return TypeError(f"[{label}] {name}: no such argument{hint}")
 
 
 def _wrong_type(hints: dict[str, Any], label: str, given: dict) -> Exception | None:
