@@ -46,6 +46,7 @@ _EXACT = {
     type(None): (type(None),),
     Tensor: (Tensor, torch.nn.Parameter),
 }
+_STRANGE = (torch.jagged, torch._mkldnn)  # layouts that no function takes
 _WORDS = {
     Tensor: "a tensor",
     bool: "True or False",
@@ -67,10 +68,11 @@ def quick_check(hint: Any) -> Callable[[Any], bool]:
     def fits(value: Any) -> bool:
         kind = type(value)
         if kind in exact:
-            return not isinstance(value, Tensor) or is_dense(value)
+            return not isinstance(value, Tensor) or has_plain_numbers(value)
         if of_entries and (kind is list or kind is tuple):
             return all(
-                type(entry) in of_entries and (not isinstance(entry, Tensor) or is_dense(entry))
+                type(entry) in of_entries
+                and (not isinstance(entry, Tensor) or has_plain_numbers(entry))
                 for entry in value
             )
         return False
@@ -222,6 +224,11 @@ def is_dense(value: Tensor) -> bool:
     return value.layout is torch.strided and not value.is_nested and not value.is_quantized
 
 
+def has_plain_numbers(value: Tensor) -> bool:
+    """Whether a tensor has plain numbers, in an array or sparse: which, the function knows."""
+    return not (value.is_nested or value.is_quantized or value.layout in _STRANGE)
+
+
 def has_data(value: Tensor) -> bool:
     """Whether the numbers of a tensor can be read: neither on device meta nor in a transform."""
     return not value.is_meta and not functorch.is_functorch_wrapped_tensor(value)
@@ -313,7 +320,7 @@ def _fits_outside(hint: Any, value: Any, strict: bool) -> bool:
         most = len(origin._fields)
         return most - len(origin._field_defaults) <= len(value) <= most
     if hint is Tensor and isinstance(value, Tensor):
-        return is_dense(value)
+        return has_plain_numbers(value)
     if hint is Tensor and hasattr(type(value), "__torch_function__"):
         return True  # stands in for a tensor, as in torch.fx
     return isinstance(value, origin) if _can_be_asked(origin) else True

@@ -50,7 +50,7 @@ Tensor weights_of(const dense::Problem& problem, const dense::Tile& tile, const 
   const Tensor weights = (terms.logits() - rows.masked_fill(at::isneginf(rows), kInfinity)).exp();
   std::vector<int64_t> sizes{weights.size(0), weights.size(3)};
   for (int m = 0; m < problem.settings.order; ++m) sizes.push_back(tile.keys[m].size());
-  return weights.sum(at::IntArrayRef{1, 2}).view(sizes);
+  return weights.sum(at::IntArrayRef{1, 2}).reshape(sizes);
 }
 
 // The marginals of a checked call whose axes are equally long: [B, c, T].
@@ -92,7 +92,7 @@ Tensor product_mass(const Layer& layer, const Tensor& table) {
   const std::vector<Tensor> masks(keys.size(), (table >= 0).flatten(0, 1));
   const Tensor mass =
       with_layer({query, keys, false, layer.form, layer.logit_scale}, masks, marginals);
-  return mass.view(table.sizes());
+  return mass.reshape(table.sizes());
 }
 
 // The last step of a path is a matrix product. So the tuples of its first N - 1 keys become batch
@@ -104,7 +104,7 @@ Tensor path_mass(const Layer& layer, const Tensor& table, int64_t first_row) {
   for (size_t m = 1; m < order; ++m) {
     const Tensor last = steps.back().flatten(1).unsqueeze(-1);
     const Tensor next = table.gather(1, last.clamp_min(0).expand({batch, -1, width}));
-    steps.push_back(next.masked_fill(last < 0, -1).view({batch, queries, -1}));
+    steps.push_back(next.masked_fill(last < 0, -1).reshape({batch, queries, -1}));
   }
   const Tensor& ends = steps.back();
   const int64_t prefixes = ends.size(2) / std::max<int64_t>(width, 1);
@@ -128,7 +128,7 @@ Tensor path_mass(const Layer& layer, const Tensor& table, int64_t first_row) {
       });
   // [B, c, Hq, n^N]
   const Tensor by_query =
-      logits.view({batch, queries, prefixes, -1, width}).transpose(2, 3).flatten(3);
+      logits.reshape({batch, queries, prefixes, -1, width}).transpose(2, 3).flatten(3);
   const Tensor none = (ends < 0).unsqueeze(2);
   const Tensor masked = by_query.masked_fill(none, -kInfinity);
   const Tensor lse = masked.logsumexp(-1, true);
@@ -136,7 +136,7 @@ Tensor path_mass(const Layer& layer, const Tensor& table, int64_t first_row) {
 
   const Tensor total = at::zeros({batch, queries, table.size(1)}, weights.options());
   for (const Tensor& step : steps) {
-    const Tensor mass = weights.view({batch, queries, step.size(2), -1}).sum(-1);
+    const Tensor mass = weights.reshape({batch, queries, step.size(2), -1}).sum(-1);
     total.scatter_add_(2, step.clamp_min(0), mass);
   }
   const Tensor own = total.gather(2, steps[0].clamp_min(0)) / static_cast<double>(order);

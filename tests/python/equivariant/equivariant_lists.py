@@ -1,23 +1,20 @@
 """Lists of tuples for the tests of sparse layers."""
 
 import itertools
-from dataclasses import dataclass
 
 import torch
 from equivariant_definition import draw, stored
 
 from nsimplex import TensorKind, equivariant_classes
+from nsimplex.graph import TupleBatch
 
 
-@dataclass
-class TupleLists:
-    """What equivariant_plan() takes, and the tuples of every graph with nodes from 0 on."""
+class TupleLists(TupleBatch):
+    """A batch, and the tuples of every graph with nodes from 0 on."""
 
-    tuples: torch.Tensor
-    tuple_offsets: torch.Tensor
-    node_offsets: torch.Tensor
-    symmetry: str
-    graphs: list
+    def __init__(self, *fields, lists):
+        super().__init__(*fields)
+        object.__setattr__(self, "lists", lists)
 
 
 def batch(kind, graphs, nodes):
@@ -29,7 +26,7 @@ def batch(kind, graphs, nodes):
         torch.tensor([0, *itertools.accumulate(len(g) for g in graphs)]),
         torch.tensor(first),
         kind.symmetry,
-        graphs,
+        lists=graphs,
     )
 
 

@@ -48,7 +48,7 @@ def problem(input, output, share=0.7, nodes=(3, 4), **options):
 
 def expected(x, lists, weights, input, output, **options):
     rows, first = [], 0
-    for given, wanted in zip(lists[0].graphs, lists[1].graphs):
+    for given, wanted in zip(lists[0].lists, lists[1].lists):
         own = x[first : first + len(given)]
         rows.append(
             attention_definition(own, given, wanted, weights, input, output, heads=HEADS, **options)
@@ -108,7 +108,7 @@ def test_exponential_features(scale, features, nodes, order, form):
 
 def test_exponential_features_of_zero_are_one():
     """Two keys without a logit, five features, no normaliser: every query sums 2 x 5."""
-    lists = tuple_batch(torch.tensor([[0], [1], [2]]), torch.tensor([3]))
+    lists = tuple_batch(torch.tensor([[0], [1], [2]]), 3)
     plan = equivariant_attention_plan(lists, lists, form="kernel")
     (own,) = equivariant_attention_classes(1, 1)
     maps = [torch.zeros(n, 1, 1, dtype=torch.float64) for n in (own.query_weights, own.key_weights)]
@@ -363,7 +363,7 @@ def test_renumbering_nodes_renumbers_the_output():
             return [tuple(sorted(t)) for t in rows] if kind.symmetry == "undirected" else rows
 
         moved = [
-            batch(kind, [renamed(kind, own.graphs[0])], (5,))
+            batch(kind, [renamed(kind, own.lists[0])], (5,))
             for kind, own in zip((input, output), lists)
         ]
         again = equivariant_attention(x, weights, equivariant_attention_plan(*moved), heads=HEADS)

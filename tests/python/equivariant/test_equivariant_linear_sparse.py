@@ -48,11 +48,11 @@ def problem(input, output, nodes, share=0.6, classes="all"):
 def expect_definition(input, output, nodes, pooling="mean", classes="all", share=0.6):
     x, weight, bias, plan, (inputs, outputs) = problem(input, output, nodes, share, classes)
     ours = equivariant_linear_sparse(x, weight, bias, plan, pooling=pooling)
-    rows = x.split([len(g) for g in inputs.graphs])
+    rows = x.split([len(g) for g in inputs.lists])
     exact = torch.cat(
         [
             sparse_definition(own, i, j, weight, bias, input, output, classes, pooling)
-            for own, i, j in zip(rows, inputs.graphs, outputs.graphs)
+            for own, i, j in zip(rows, inputs.lists, outputs.lists)
         ]
     )
     torch.testing.assert_close(ours, exact, rtol=1e-11, atol=1e-11)
@@ -90,7 +90,7 @@ def test_complete_lists_are_dense_tensors(k, l, kind, pooling):
     weight, bias = weights(input, output)
     rows = draw(lists[0].tuples.size(0), 2, seed=1)
     x = torch.zeros(1, *[nodes] * k, 2, dtype=torch.float64)
-    for row, each in zip(rows, lists[0].graphs[0]):
+    for row, each in zip(rows, lists[0].lists[0]):
         for place in orders_of(input, each):
             x[(0, *place)] = row
     dense = equivariant_linear(
@@ -99,7 +99,7 @@ def test_complete_lists_are_dense_tensors(k, l, kind, pooling):
     sparse = equivariant_linear_sparse(
         rows, weight, bias, plan_of(input, output, *lists), pooling=pooling
     )
-    expected = [dense[(0, *each)] for each in lists[1].graphs[0]]
+    expected = [dense[(0, *each)] for each in lists[1].lists[0]]
     torch.testing.assert_close(
         sparse, torch.stack(expected) if expected else sparse, rtol=1e-9, atol=1e-9
     )
@@ -114,7 +114,7 @@ def test_undirected_is_ordered_with_tied_weights(k, l):
     ours = equivariant_linear_sparse(x, weight, bias, plan, pooling="sum")
     ordered = [TensorKind(order) for order in (k, l)]
     every = [
-        batch(kind, [[o for t in g for o in orders_of(u, t)] for g in lists.graphs], [4, 3])
+        batch(kind, [[o for t in g for o in orders_of(u, t)] for g in lists.lists], [4, 3])
         for kind, u, lists in zip(ordered, undirected, (inputs, outputs))
     ]
     number = {m: c for c, each in enumerate(plan.class_list()) for m in each.members}
@@ -124,11 +124,11 @@ def test_undirected_is_ordered_with_tied_weights(k, l):
         m: c for c, each in enumerate(equivariant_classes(0, undirected[1])) for m in each.members
     }
     tied_bias = bias[[biases[each.members[0]] for each in equivariant_classes(0, l)]]
-    copies = torch.tensor([len(orders_of(undirected[0], t)) for g in inputs.graphs for t in g])
+    copies = torch.tensor([len(orders_of(undirected[0], t)) for g in inputs.lists for t in g])
     wide = equivariant_linear_sparse(
         x.repeat_interleave(copies, 0), tied, tied_bias, tied_plan, pooling="sum"
     )
-    copies = torch.tensor([len(orders_of(undirected[1], t)) for g in outputs.graphs for t in g])
+    copies = torch.tensor([len(orders_of(undirected[1], t)) for g in outputs.lists for t in g])
     torch.testing.assert_close(wide, ours.repeat_interleave(copies, 0), rtol=1e-11, atol=1e-11)
 
 
@@ -145,7 +145,7 @@ def test_equivariance(k, l, kind, pooling):
     for each, tensor in zip((input, output), lists):
         sort = sorted if each.symmetry == "undirected" else list
         graphs = [
-            [tuple(sort(name[n] for n in t)) for t in g] for name, g in zip(names, tensor.graphs)
+            [tuple(sort(name[n] for n in t)) for t in g] for name, g in zip(names, tensor.lists)
         ]
         shuffled = [g[::-1] for g in graphs]
         starts = tensor.tuple_offsets.tolist()

@@ -125,6 +125,7 @@ def _like_a_tensor(good: torch.Tensor) -> dict[str, Any]:
     else:
         found["of 32 bits"] = good.int()
         found["floats"] = good.double()
+        found["flags"] = good.bool()
     if good.dim() > 1:
         found["nested"] = torch.nested.nested_tensor(list(good))
     if good.dim() == 2 and good.dtype is not torch.bool:

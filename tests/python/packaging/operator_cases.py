@@ -169,6 +169,10 @@ def sums(backward=False):
     return (draw(*shape, seed=2) if backward else x, PLAN.tensors, PLAN.parts, True), {}
 
 
+def parts(batch):
+    return (*batch._parts(),)
+
+
 #: What belongs into graphs of torch.compile and takes 16-bit numbers.
 CASES = {
     "attention": lambda: attention(**WINDOW),
@@ -192,6 +196,9 @@ CASES = {
     "equivariant_sums_backward": lambda: sums(backward=True),
     "face_attention": lambda: attention(causal=True),
     "feature_map": plain(draw(2, 5, 8), "random", features=12, seed=3, orthogonal=True),
+    "graph_derived_features": plain(draw(4, 3), torch.tensor([0, 2, -1, 3])),
+    "graph_node_and_edge_features": plain(*parts(PAIRS)[:3], EDGES.origin, draw(4, 2), draw(4, 2)),
+    "hyperbolic_distances": plain(draw(4, 3)),
     "hyperboloid_points": plain(draw(4, 3)),
     "indexer_loss": indexer_loss,
     "indexer_loss_gradients": lambda: (
@@ -214,10 +221,6 @@ CASES = {
     "topk_keys": topk,
     "topk_keys_reference": topk,
 }
-
-
-def parts(batch):
-    return (*batch._parts(),)
 
 
 #: Arguments of the operators that fit a causal graph.
@@ -318,19 +321,16 @@ ON_THE_HOST = {
     "graph_components": plain(*parts(UNDIRECTED)),
     "graph_concatenate": plain([*parts(PAIRS)[:3]] * 2, "ordered"),
     "graph_delaunay": plain(draw(8, 2).double(), None),
-    "graph_derived_features": plain(draw(4, 3), torch.tensor([0, 2, -1, 3])),
     "graph_edge_curvatures": plain(*parts(UNDIRECTED)),
     "graph_edges": plain(torch.tensor([[0, 1], [1, 2]]), 3, "ordered", True, True),
     "graph_label_cliques": plain(torch.tensor([0, 0, 1]), torch.tensor([0, 3])),
     "graph_laplacian": plain(*parts(UNDIRECTED), 2),
     "graph_line": plain(*parts(UNDIRECTED)),
-    "graph_node_and_edge_features": plain(*parts(PAIRS)[:3], EDGES.origin, draw(4, 2), draw(4, 2)),
     "graph_point_sets": plain(2, 5, 8, 0),
     "graph_project": plain(*parts(PAIRS), 1, "ordered"),
     "graph_simplices": plain(*parts(UNDIRECTED), 3),
     "graph_split": plain(*parts(PAIRS)),
     "graph_with_loops": plain(*parts(UNDIRECTED)),
-    "hyperbolic_distances": plain(draw(4, 3)),
     "hyperedge_list": plain(torch.tensor([[0, 1, 2]]), 4),
     "lipschitz_bound": plain(2, 3, 4, 0.5, 1.0, 1.0, "proof", 1.0),
     "mask_distances": plain(*parts(UNDIRECTED)),

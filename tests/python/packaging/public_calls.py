@@ -6,7 +6,7 @@ import os
 import tempfile
 
 import torch
-from public_graph_calls import GRAPH_CALLS, derived_tuples, graph_data
+from public_graph_calls import GRAPH_CALLS, absent, derived_tuples, graph_data
 
 import nsimplex
 from nsimplex import analysis, causal, graph, text, viz
@@ -232,13 +232,13 @@ CALLS = {
         dict(form="softmax", keys="paper", global_classes=True, mlp="automatic", **_plan_options()),
     ),
     "nsimplex.orthogonal_directions": lambda: ([4, 6], dict(generator=None, dtype=torch.float32)),
-    "nsimplex.read_edges": lambda: (["/nonexistent/edges"], {}),
-    "nsimplex.read_graphs": lambda: (["/nonexistent/graphs"], {}),
+    "nsimplex.read_edges": lambda: ([absent("edges")], {}),
+    "nsimplex.read_graphs": lambda: ([absent("graphs")], {}),
     "nsimplex.read_table": lambda: (
-        ["/nonexistent/table", ""],
+        [absent("table"), ""],
         dict(header=None, allow_missing=True),
     ),
-    "nsimplex.read_tuples": lambda: (["/nonexistent/tuples", ""], dict(width=3)),
+    "nsimplex.read_tuples": lambda: ([absent("tuples"), ""], dict(width=3)),
     "causal.causal_fit": lambda: (
         [_table()],
         dict(
@@ -358,7 +358,7 @@ CALLS = {
         dict(missing="refuse", drop=False),
     ),
     "causal.screen_columns": lambda: ([_table(), 2], dict(by="variance")),
-    "causal.read_h5ad": lambda: (["/nonexistent/cells.h5ad"], {}),
+    "causal.read_h5ad": lambda: ([absent("cells.h5ad")], {}),
     "analysis.jacobian_norm": lambda: ([_double, torch.randn(2, 3), _ASCENT], {}),
     "analysis.lipschitz_constant": lambda: ([_double, torch.randn(2, 3), 1.0, _ASCENT], {}),
     "analysis.lipschitz_bound": lambda: (
@@ -427,6 +427,6 @@ CALLS = {
     "analysis.effective_rank": lambda: ([torch.randn(3, 4)], {}),
     "analysis.mean_cosine": lambda: ([torch.randn(3, 4)], {}),
     "analysis.dirichlet_energy": lambda: ([torch.randn(3, 4)], {}),
-    "text.encode_file": lambda: ([text.ByteTokenizer(), "/nonexistent/text.txt"], {}),
-    "text.load_tokenizer": lambda: (["/nonexistent/tokenizer.json"], {}),
+    "text.encode_file": lambda: ([text.ByteTokenizer(), absent("text.txt")], {}),
+    "text.load_tokenizer": lambda: ([absent("tokenizer.json")], {}),
 } | GRAPH_CALLS

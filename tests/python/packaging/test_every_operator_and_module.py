@@ -5,6 +5,7 @@ module_cases.
 """
 
 import inspect
+import re
 
 import module_cases
 import operator_cases
@@ -50,13 +51,14 @@ def in_halves(name, arguments, dtype):
     )
 
 
+def has_gradient(x):
+    """Whether a result can be differentiated, and not only says that it cannot."""
+    return is_floating(x) and x.requires_grad and x.grad_fn.name() != "NoGradient"
+
+
 def loss_of(out):
     """Not an even function of anything: rotations keep squares."""
-    terms = [
-        (x.float() - 0.3).square().mean()
-        for x in out
-        if is_floating(x) and x.requires_grad and x.numel()
-    ]
+    terms = [(x.float() - 0.3).square().mean() for x in out if has_gradient(x) and x.numel()]
     return sum(terms) if terms else None
 
 
@@ -118,9 +120,12 @@ def test_every_module_has_a_case():
     assert {name.split(",")[0] for name in module_cases.CASES} == modules
 
 
-@pytest.mark.parametrize("key", ["AutocastCPU", "AutocastCUDA"])
-def test_every_operator_of_tensors_has_a_rule_for_autocast(key):
-    """One that has none would be computed by products that autocast narrows one by one."""
+@pytest.mark.parametrize(
+    "key", ["AutocastCPU", "AutocastCUDA", "FuncTorchVmapMode", "QuantizedCPU", "NestedTensorCPU"]
+)
+def test_every_operator_of_tensors_has_a_line_in_the_table(key):
+    """One that has none would be computed by products that autocast narrows one by one, and would
+    leave vmap, autograd and tensors that are no plain arrays to torch's own fallbacks."""
 
     def takes_tensors(name):
         return any("Tensor" in str(argument.type) for argument in operator(name)._schema.arguments)
@@ -131,6 +136,32 @@ def test_every_operator_of_tensors_has_a_rule_for_autocast(key):
         for name in registered()
         if takes_tensors(name) and not has_rule(f"nsimplex::{name}", key)
     ] == []
+
+
+#: Choices, and gradients that have none themselves.
+DETACHED = {"topk_keys", "topk_keys_reference", "indexer_loss_gradients"}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_no_gradient_is_lost_in_silence(name):
+    """A floating result of an argument that requires a gradient has one or refuses it by name."""
+    arguments = pytree.tree_map(
+        lambda x: x.detach().clone().requires_grad_() if is_floating(x) else x, CALLED[name]()
+    )
+    results = pytree.tree_leaves(operator(name)(*arguments[0], **arguments[1]))
+    if not leaves(arguments) or name in DETACHED:
+        return
+    for result in filter(is_floating, results):
+        if not result.numel():
+            continue
+        assert result.requires_grad
+        if has_gradient(result):
+            result.sum().backward(retain_graph=True)
+            continue
+        with pytest.raises(NotImplementedError) as refused:
+            result.sum().backward()
+        words = r"\[\w+\] [\w\[\]]+: expected a tensor of which no gradient is asked for, got one "
+        assert re.match(words, str(refused.value)) and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)

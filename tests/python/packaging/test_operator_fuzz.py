@@ -3,6 +3,12 @@
 A failure names the call; operator_fuzz repeats it, and operator_watch looks for more of them.
 """
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import operator_mutations
 import pytest
 from operator_watch import lost_calls
@@ -10,6 +16,8 @@ from test_every_operator_and_module import registered
 
 _SEED = 20261125
 _FEW, _MANY = 1800, 60_000
+#: One line that names the function, or what the dispatcher says of a number that is no int64.
+OWN_WORDS = re.compile(r"(Value|Type|Index|NotImplemented)Error: \[\w+\] [^\n]*$")
 
 
 def assert_none_is_lost(seed, first, last):
@@ -65,3 +73,17 @@ def test_operators_come_back_from_any_call():
 @pytest.mark.slow
 def test_operators_come_back_from_many_calls():
     assert_none_is_lost(_SEED, _FEW, _MANY)
+
+
+def test_sizes_that_no_memory_holds_are_refused_in_words_of_the_library():
+    """Within the memory that the child may take, and before it is taken."""
+    program = Path(__file__).with_name("operator_sizes.py")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, env=environment, timeout=300
+    )
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, "\n".join(lines[-1:] + [done.stderr[-500:]])
+    foreign = [f"{call}: {said}" for call, said in zip(lines[::2], lines[1::2], strict=True)
+               if said and not OWN_WORDS.match(said)]  # fmt: skip
+    assert not foreign, "\n".join(foreign)

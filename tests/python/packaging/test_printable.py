@@ -62,3 +62,53 @@ def test_a_reader_that_closes_the_pipe_ends_a_command_in_silence(lines, subproce
     done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, env=subprocess_env)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+FULL = "nsimplex: cannot write to standard output: No space left on device\n"
+CLOSED = "nsimplex: cannot write to standard output: Bad file descriptor\n"
+
+
+@pytest.mark.parametrize("action", ["print('a line')", "print('a line' * 100_000)", "help()"])
+def test_output_that_cannot_be_written_is_said_once(action, subprocess_env):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    code = (
+        "import argparse, sys; from nsimplex._printable import exit_code;"
+        "help = lambda: argparse.ArgumentParser().parse_args(['--help']);"
+        f"sys.exit(exit_code(lambda: {action}))"
+    )
+    for stream, said in ((">/dev/full", FULL), (">&-", CLOSED)):
+        line = f'"{sys.executable}" -c "{code}" {stream}'
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, env=subprocess_env)
+        assert (done.returncode, done.stderr) == (1, said)
+        silent = subprocess.run(f"{line} 2>/dev/full", shell=True, env=subprocess_env)
+        assert silent.returncode == 1
+
+
+def test_commands_of_python_say_that_the_disk_is_full(subprocess_env):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    commands = (
+        "nsimplex.lm --help",
+        "nsimplex.graph train --help",
+        "nsimplex.causal fit --help",
+        "nsimplex.report --help",
+        "nsimplex.lab.scale",
+        "nsimplex.molecules --help",
+        "nsimplex.causal.cells --help",
+    )
+    with open("/dev/full", "wb") as full:
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-m", *command.split()],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=subprocess_env,
+            )
+            for command in commands
+        ]
+    for command, process in zip(commands, running, strict=True):
+        said = process.communicate()[1]
+        assert process.returncode == 1 and said.endswith(FULL.partition(" ")[2]), (command, said)
+        assert len(said.splitlines()) == 1, said

@@ -116,7 +116,7 @@ def test_dropout_and_the_mode_of_the_model_stay():
         (dict(rows=[2]), "rows: expected numbers from 0 to 1, got 2"),
         (dict(rows=[-1]), "rows: expected numbers from 0 to 1, got -1"),
         (dict(model=MessagePassing()), "model: expected a GraphTransformer, got MessagePassing"),
-        (dict(data=3), "data: expected GraphData, got"),
+        (dict(data=3), "data: expected a GraphData, got"),
     ],
 )
 def test_bad_arguments(change, message):
