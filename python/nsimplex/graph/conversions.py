@@ -167,6 +167,8 @@ def from_scipy(
         (row, column, value), shape = matrix_entries(at, name, each)
         if shape[0] != shape[1]:
             raise ValueError(f"{at}{name}: expected shape [n, n], got {list(shape)}")
+        if weights and value.dtype == torch.bool:
+            raise TypeError(f"{at}{name}: expected numbers for weights=True, got {value.dtype}")
         if weights is None:
             hint = "weights=True takes them as features of edges, False leaves them out"
             require_ones(at, name, value, (row, column), hint)

@@ -410,6 +410,10 @@ def test_entries_that_would_be_lost():
     for call in (graph.from_scipy, graph.from_incidence):
         with pytest.raises(TypeError, match=r"expected a matrix, got DataFrame.*to_numpy"):
             call(frame)
+    with pytest.raises(
+        TypeError, match=r"matrix: expected numbers for weights=True, got torch.bool"
+    ):
+        graph.from_scipy(weights != 0, weights=True)
     plain = graph.from_scipy(weights != 0)
     same(graph.from_scipy(weights, weights=False), plain)
     same(graph.from_dense(weights != 0), plain)
