@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import torch
 import torch.distributed as dist
@@ -17,16 +17,14 @@ from .._arguments import checked_methods
 from .._choices import Distinct, Unbounded
 from .._options import ShardOptions, ShardSelectionOptions, Window, flat_window
 from .._sequence_shards import set_sequence_shards
+from ..nn.layers import SimplicialAttention
+from ..nn.tables import Places
 from ..routing import topk_keys
 from ..separable_attention import FeatureMap, separable_attention
-from .exchange import Item, Span, Traffic, exchange, window_spans
+from .exchange import Item, Span, Traffic, exchange, require_equal_shards, window_spans
 from .layers import attend_shard
 from .prefix import state_of, with_state
 from .shard_attention import attention_of_shards, refuse
-
-if TYPE_CHECKING:
-    from ..nn import SimplicialAttention
-    from ..nn.tables import Places
 
 __all__ = ["ContextParallel", "context_parallel"]
 
@@ -56,6 +54,7 @@ class ContextParallel:
         self.group, self.unbounded = group, unbounded
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
         self.traffic: list[Traffic] = []
+        self._fitting: set[tuple] = set()
 
     def shard(self, x: Tensor, dim: int = 1) -> Tensor:
         """This rank's part of a whole tensor along its sequence dimension.
@@ -73,6 +72,7 @@ class ContextParallel:
 
     def unshard(self, x: Tensor, dim: int = 1) -> Tensor:
         """The whole tensor of which every rank has a part; differentiable."""
+        self._require_shards("unshard", x.size(dim), [x], dim)
         return self._fetch("unshard", [x], [dim], [self._everything(x.size(dim))])[0]
 
     def report(self) -> str:
@@ -249,13 +249,15 @@ class ContextParallel:
         """By rank, the ranks whose states it adds: those before it, or all."""
         return [Span(0, self.ranks if all_ranks else rank) for rank in range(self.ranks)]
 
-    def _require_shards(self, name: str, length: int, tensors: Sequence[Tensor]) -> None:
-        for tensor in tensors:
-            if tensor.dim() != 4 or tensor.size(2) != length:
-                raise ValueError(
-                    f"[{name}] keys: expected shards of {length} tokens as the query under "
-                    f"context_parallel, got shape {list(tensor.shape)}"
-                )
+    def _require_shards(
+        self, name: str, length: int, tensors: Sequence[Tensor], dim: int = 2
+    ) -> None:
+        """Check shards of ``length`` tokens on every rank. On accelerators, where reading what the
+        others sent waits for all work, shapes that have fitted once are not checked again."""
+        known = name, length, *((tensor.shape, tensor.dtype) for tensor in tensors)
+        if known not in self._fitting or tensors[0].is_cpu:
+            require_equal_shards(name, length, tensors, dim, self.group)
+            self._fitting.add(known)
 
     def _bounds(self, name: str, cu_seqlens: Tensor | None, length: int) -> list[int] | None:
         """The boundaries of documents in the whole sequence."""

@@ -7,6 +7,7 @@ batch of messages brings the missing parts, and the gradients go back to their o
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Item", "Span", "Traffic", "exchange", "window_spans"]
+__all__ = ["Item", "Span", "Traffic", "exchange", "require_equal_shards", "window_spans"]
 
 
 class Span(NamedTuple):
@@ -124,6 +125,40 @@ def exchange(items: Sequence[Item], group: dist.ProcessGroup, traffic: Traffic) 
         traffic,
     )
     return list(_Exchange.apply(plan, *[item.tensor for item in items]))
+
+
+def require_equal_shards(
+    name: str, length: int, tensors: Sequence[Tensor], dim: int, group: dist.ProcessGroup
+) -> None:
+    """Refuse shards on all ranks unless they have one length, and the same shapes and dtypes.
+
+    Without this check, ranks would wait for messages of other sizes, or read the wrong tokens.
+    Complexity: one message of three numbers per rank.
+    """
+    shapes = [[*tensor.shape] for tensor in tensors]
+    fits = [tensor.dim() > dim and tensor.size(dim) == length for tensor in tensors]
+    facts = repr([*shapes, *[tensor.dtype for tensor in tensors]])
+    own = torch.tensor([length, zlib.crc32(facts.encode()), all(fits)], device=tensors[0].device)
+    found = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(found, own, group=group)
+    if not all(fits):
+        raise ValueError(
+            f"[{name}] keys: expected shards of {length} tokens as the query under "
+            f"context_parallel, got shape {shapes[fits.index(False)]}"
+        )
+    numbers = [each.tolist() for each in found]
+    for rank, (tokens, kind, right) in enumerate(numbers):
+        at = f"[{name}] x: expected shards "
+        if tokens != numbers[0][0]:
+            raise ValueError(
+                f"{at}of one length on all ranks under context_parallel, got {numbers[0][0]} "
+                f"tokens on rank 0 and {tokens} on rank {rank}"
+            )
+        if kind != numbers[0][1] or not right:
+            raise ValueError(
+                f"{at}of the same shapes and dtypes on all ranks under context_parallel, got "
+                f"others on rank {rank}"
+            )
 
 
 def _packed(parts: Sequence[Tensor]) -> list[Tensor]:

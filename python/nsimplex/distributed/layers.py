@@ -109,6 +109,7 @@ def _chosen(context: ContextParallel, layer: SimplicialAttention, x: Tensor, fir
     if index is not None:
         more = [index.key if layer.loss_weight > 0 else index.key.detach()]
     spans = context._everything(length, causal)
+    context._require_shards("sparse_attention", length, [*keys, *values])
     tensors = [*keys, *values, *more]
     dims, needs = [2] * len(tensors), [spans] * len(tensors)
     fetched = context._fetch("sparse_attention", tensors, dims, needs)

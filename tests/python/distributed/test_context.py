@@ -296,3 +296,57 @@ def test_errors():
             "mesh['name']",
             "[context_parallel] unbounded: expected gather or ring, got 'tree'",
         ]
+
+
+def uneven(rank, ranks):
+    """What each rank says of shards that differ, and the result of equal ones after that."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    import nsimplex.distributed
+
+    nn, said = nsimplex.nn, []
+    mesh = init_device_mesh("cpu", (ranks,))
+    selections = [None, nn.TopK(2), nn.Linear()]
+    layers = [nn.SimplicialAttention(8, 2, causal=True, select=each) for each in selections]
+    layers.append(nn.SimplicialAttention(8, 2, order=1, causal=True))
+    q, k, v = (x[:, :, : 8 + rank] for x in tuples(1, kv_heads=4))
+    with nsimplex.distributed.context_parallel(mesh) as context:
+        calls = [lambda layer=layer: layer(torch.ones(2, 8 + rank, 8)) for layer in layers]
+        calls += [
+            lambda: context.attention(q, [k], [v], window=3),
+            lambda: context.unshard(torch.ones(2, 8 + rank, 8)),
+            lambda: context.topk_keys(q, k[:, :1], 2),
+            lambda: context.attention(q[:, :, :8], [k[:, :, :8]], [v[:, :, : 8 - rank]]),
+            lambda: context.unshard(torch.ones(2, 8, 8 + rank)),
+        ]
+        for call in calls:
+            with pytest.raises(ValueError) as caught:
+                call()
+            said.append(str(caught.value))
+        whole = context.unshard(torch.full((1, 2, 1), rank)).flatten().tolist()
+    with nsimplex.distributed.context_parallel(mesh, unbounded="ring") as context:
+        with pytest.raises(ValueError) as caught:
+            context.attention(q, [k], [v])
+        said.append(str(caught.value))
+    return said, whole
+
+
+def test_shards_of_different_lengths_are_refused_on_all_ranks():
+    found = run_on_ranks(2, uneven)
+    for rank, (said, whole) in enumerate(found):
+        names = [each.split("]")[0][1:] for each in said]
+        assert names[4:7] + names[-1:] == ["attention", "unshard", "topk_keys", "attention"]
+        for text in [*said[:7], said[-1]]:
+            assert text.endswith(
+                "expected shards of one length on all ranks under context_parallel, got 8 tokens "
+                "on rank 0 and 9 on rank 1"
+            )
+        if rank == 0:
+            assert said[7].endswith(
+                "dtypes on all ranks under context_parallel, got others on rank 1"
+            )
+        else:
+            assert said[7].endswith("of 8 tokens as the query under context_parallel, got shape "
+                                    "[2, 4, 7, 6]")  # fmt: skip
+        assert said[8].endswith("got others on rank 1")
+        assert whole == [0, 0, 1, 1]
