@@ -180,7 +180,8 @@ def _text(value: Any) -> str:
 
 def _name_the_rest(path: str, arrays: Mapping[str, Any], recipe: Recipe) -> None:
     """Names the arrays that nothing takes. Weights of edges are features, as all columns of csv."""
-    known = {"edge_index", "ptr", *recipe.targets, *_MASKS.values()}
+    known = {"edge_index", "ptr", *recipe.targets}
+    known.update(_MASKS.values() if recipe.task == "node" else ())
     known.update(name for names in _NAMES.values() for name in names)
     rest = [name for name in arrays if name not in known and name not in WEIGHTS]
     recipe.seen += [*rest, *(name for name in WEIGHTS if name in arrays)]

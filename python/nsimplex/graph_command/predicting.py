@@ -19,7 +19,7 @@ from ..nn.graph_set_models import HyperSAGNN, SetToGraph
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import COLUMNS, explained, line_of, table_rows
 from .reading import read_data
-from .records import Recipe
+from .records import Recipe, warnings_to
 
 _MODELS: dict[str, type[GraphModel]] = {
     own.__name__: own for own in (GraphTransformer, MessagePassing, HyperSAGNN, SetToGraph)
@@ -50,7 +50,8 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
     """Predicts for every graph, node, edge or hyperedge of the data, lists the heaviest tuples of
     each prediction if it is told to, and judges where targets are known."""
     model, recipe = load(request["run"])
-    loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
+    with warnings_to(channel):
+        loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
     try:
         answers = _answers(model.to(request["device"]), loaded.data).cpu()
     except ValueError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from typing import Any, cast
@@ -11,9 +13,11 @@ import torch
 from torch import Tensor
 
 from .._choices import Directions, Level
+from .._command_channel import Channel
 from .._printable import printable
-from ..graph import GraphData, from_edge_index
+from ..graph import ConversionWarning, GraphData, from_edge_index
 from ..graph.hyperedges import from_hyperedge_index
+from ..graph_files import ReadingWarning
 from .tables import (
     BadRows,
     Column,
@@ -121,6 +125,20 @@ class Loaded:
     header: list[str]  #: names of the columns of ``rows``
     rows: list[list[str]]
     masks: dict[str, Tensor] | None = None  #: bool, the parts of a split that the data names
+
+
+@contextmanager
+def warnings_to(channel: Channel) -> Iterator[None]:
+    """Warnings of this package become those of the command; other packages' are left out."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for each in caught:
+        text = str(each.message)
+        if text.startswith("["):
+            channel.warning(text.partition("] ")[2])
+        elif issubclass(each.category, (ConversionWarning, ReadingWarning)):
+            channel.warning(text)
 
 
 def unique_edges(

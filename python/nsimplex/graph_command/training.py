@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from ..nn.graph_transformer import GraphTransformer
 from .explaining import explained, line_of
 from .models import make_model
 from .reading import read_data
-from .records import Loaded, Recipe, with_targets
+from .records import Loaded, Recipe, warnings_to, with_targets
 from .tables import BadRows, Targets
 
 # Of the report: predictions whose heaviest tuples are shown, how many tuples each, and the size of
@@ -53,7 +52,8 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     )
     if not recipe.targets:
         raise ValueError("--target: expected a column, got none")
-    loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
+    with warnings_to(channel):
+        loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
     targets = loaded.targets
     assert targets is not None
     data = with_targets(loaded, recipe.task)
@@ -67,11 +67,8 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     require_loss("--", loss, targets.kind)
     torch.manual_seed(request["seed"])
     model = make_model(request, recipe, data, targets).to(request["device"])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings_to(channel):
         parts = GraphParts(model, scaled, split, None, None, request["batch"])
-    for each in caught:
-        channel.warning(str(each.message).partition("] ")[2] or str(each.message))
     folder = Path(request["folder"]) if request["folder"] else None
     if request["kind"] == "auto" and _look_like_classes(targets):
         channel.warning(

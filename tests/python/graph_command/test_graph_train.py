@@ -322,6 +322,18 @@ def test_a_graph_without_edges_or_nodes_is_taken(tmp_path):
         assert len(predicted(tmp_path, data=edges, nodes=nodes, graphs=graphs).lines) == 5
 
 
+def test_what_is_left_out_is_a_warning_of_the_command(tmp_path):
+    path = tmp_path / "data.npz"
+    numpy.savez(path, **_arrays(), pos=numpy.ones((48, 3)))
+    own = dict(data=path, task="graph", target="y", epochs=1)
+    said = trained(**own, folder=tmp_path).warnings
+    assert said == [
+        f"{path}: left out 'labels', 'z', 'pos'; --ignore .. leaves them out without a warning"
+    ]
+    assert predicted(tmp_path, data=path).warnings == said
+    assert trained(**own, ignore="pos,labels,z").warnings == []
+
+
 def test_a_class_of_the_test_rows_alone_is_a_warning(tmp_path):
     edges = write(tmp_path / "e.csv", "from,to\na,b\n")
     text = "".join(f"n{k},{k},{'u' if k < 9 else 'rare'}\n" for k in range(10))
