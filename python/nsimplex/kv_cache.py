@@ -36,6 +36,10 @@ class LayerCache:
     def __setstate__(self, state: dict[str, Tensor]) -> None:
         self.load_state_dict(state)
 
+    def _parts(self) -> list[LayerCache]:
+        """The caches with a state of their own: more than one where heads have different orders."""
+        return [self]
+
     @property
     def window(self) -> list[int]:
         return self._cache.window()
@@ -278,7 +282,8 @@ class LayerCaches:
 
     def __init__(self, layers: Sequence[LayerCache]) -> None:
         self._layers = [*layers]
-        self._caches = classes.LayerCaches([layer._cache for layer in self._layers])
+        parts = [part for layer in self._layers for part in layer._parts()]
+        self._caches = classes.LayerCaches([part._cache for part in parts])
 
     def __reduce__(self):
         return LayerCaches, (self._layers,)
@@ -306,7 +311,8 @@ class LayerCaches:
         self._caches.select(entries)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state of every layer, under ``layers.<i>.``."""
+        """The state of every layer, under ``layers.<i>.``. A layer whose heads have different
+        orders counts once for each of them."""
         return dict(self._caches.state())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

@@ -72,6 +72,8 @@ class FeatureAttention(SimplicialAttention):
     ``content_bias`` and ``position_bias`` [H, D / H] besides those of :class:`SimplicialAttention`.
     """
 
+    _unread = ("dropout",)
+
     def __init__(
         self, options: FeatureTransformerOptions, positions: FeaturePositions, seed: int
     ) -> None:

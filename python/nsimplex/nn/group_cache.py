@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from ..kv_cache import LayerCache
+from ..kv_cache import KeyValueCache, LayerCache
 
 
 class GroupCache(LayerCache):
@@ -15,6 +15,9 @@ class GroupCache(LayerCache):
     def __init__(self, caches: Sequence[LayerCache]) -> None:
         super().__init__(None, caches)
         self.caches = [*caches]
+
+    def _parts(self) -> list[LayerCache]:
+        return self.caches
 
     @property
     def window(self) -> list[int]:
@@ -35,6 +38,22 @@ class GroupCache(LayerCache):
     def select(self, entries: Tensor) -> None:
         for cache in self.caches:
             cache.select(entries)
+
+    def crop(self, length: int) -> None:
+        """As :meth:`KeyValueCache.crop`, for all orders or for none."""
+        states = [cache.state_dict() for cache in self.caches]
+        try:
+            for cache in self.caches:
+                if not isinstance(cache, KeyValueCache):
+                    raise ValueError(
+                        "[GroupCache] crop: expected a layer without select, got a "
+                        f"{type(cache).__name__}"
+                    )
+                cache.crop(length)
+        except (ValueError, TypeError):
+            for cache, state in zip(self.caches, states):
+                cache.load_state_dict(state)
+            raise
 
     def state_dict(self) -> dict[str, Tensor]:
         """The state of every cache, under ``groups.<i>.``."""

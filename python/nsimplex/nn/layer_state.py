@@ -161,6 +161,9 @@ def _of_layers(name: str) -> property:
 class LayerState(SettableState):
     """State of an attention layer."""
 
+    #: State that a subclass with a forward of its own does not read.
+    _unread: tuple[str, ...] = ()
+
     # The layer's constructor sets them.
     heads: int
     orders: tuple[int, ...] | None
@@ -248,6 +251,8 @@ class LayerState(SettableState):
 
     def _takes_state(self, name: str, value: Any) -> bool:
         """Whether a value of the state has an effect in this layer."""
+        if name in self._unread:
+            return not value
         indexer = getattr(self, "indexer", None)
         if name == "loss_weight":
             return indexer is not None and (indexer.learned or not value)

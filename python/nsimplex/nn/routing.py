@@ -64,12 +64,6 @@ class ExpertChoice(HeldLayers):
     ) -> None:
         super().__init__()
         at = "[ExpertChoice] "
-        whole = isinstance(tokens, int) and not isinstance(tokens, bool)
-        require(
-            tokens >= 1 if whole else isinstance(tokens, float) and 0 < tokens <= 1,
-            f"{at}tokens: expected an int of at least 1 or a share in (0, 1], got "
-            f"{describe(tokens)}",
-        )
         require(
             isinstance(attention, nn.Module),
             f"{at}attention: expected a layer or block, got {describe(attention)}",
@@ -108,6 +102,21 @@ class ExpertChoice(HeldLayers):
     @property
     def retained_mass(self) -> Tensor | None:
         return retained_mass_of(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "tokens":
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            require(
+                value >= 1 if whole else isinstance(value, float) and 0 < value <= 1,
+                "[ExpertChoice] tokens: expected an int of at least 1 or a share in (0, 1], got "
+                f"{describe(value)}",
+            )
+        elif name == "sigmoid":
+            require(
+                isinstance(value, bool),
+                f"[ExpertChoice] sigmoid: expected True or False, got {describe(value)}",
+            )
+        super().__setattr__(name, value)
 
     def reset_parameters(
         self, generator: torch.Generator | None = None, residual_gain: float = 1.0

@@ -189,6 +189,8 @@ class UpcycledAttention(SimplicialAttention):
         order, window: of the part.
     """
 
+    _unread = ("dropout", "keep_pairs")
+
     def __init__(
         self,
         layer: SimplicialAttention,

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
+import nsimplex
 from nsimplex import nn
 from nsimplex.nn import ExpertChoice, SimplicialAttention, TopK, TransformerBlock
 
@@ -142,6 +143,41 @@ def test_state_without_an_effect_is_refused(name):
         with pytest.raises(ValueError, match=rf"\[\w+\] {option}: expected the option that it was"):
             setattr(losing, option, value)
     losing.place = 3  # any other name is the user's
+
+
+@pytest.mark.parametrize("held", [lambda made: made, block], ids=["layer", "block"])
+def test_layers_with_a_forward_of_their_own_refuse_what_they_do_not_read(held):
+    made = held(nn.UpcycledAttention(layer(None, order=1)))
+    for state, value in (("dropout", 0.5), ("keep_pairs", True)):
+        with pytest.raises(ValueError, match=rf"\[\w+\] {state}: expected \S+ without .* got"):
+            setattr(made, state, value)
+    choice = chosen(held(layer()))
+    for state, value in (("tokens", 0), ("tokens", 1.5), ("sigmoid", "yes")):
+        with pytest.raises(ValueError, match=rf"\[ExpertChoice\] {state}: expected .* got"):
+            setattr(choice, state, value)
+    choice.tokens = 3
+
+
+def test_caches_of_orders_are_caches_of_a_model(tmp_path):
+    model, x = layer(None, orders=[1, 2, 2, 1], window=5).eval(), torch.randn(1, 9, 16)
+    expected = model(x)
+    caches = nsimplex.LayerCaches([model.make_cache()])
+    with torch.no_grad():
+        model(x[:, :4], cache=caches[0])
+        assert caches.position == 4 and caches.nbytes > 0
+        caches.save(tmp_path / "caches.safetensors")
+        model(x[:, 4:6], cache=caches[0])
+        with pytest.raises(ValueError, match="axis 0 has dropped the keys"):
+            caches[0].crop(1)
+        assert [part.position for part in caches[0].caches] == [6, 6]
+        again = nsimplex.LayerCaches([model.make_cache()])
+        again.load(tmp_path / "caches.safetensors")
+        again[0].crop(3)
+        torch.testing.assert_close(model(x[:, 3:], cache=again[0]), expected[:, 3:])
+        caches.reset()
+        torch.testing.assert_close(model(x, cache=caches[0]), expected)
+    with pytest.raises(ValueError, match=r"\[GroupCache\] crop: expected a layer without select"):
+        layer(orders=[1, 1, 2, 2]).make_cache().crop(0)
 
 
 def test_a_layer_of_orders_measures_and_warms_up_as_its_groups():
