@@ -12,7 +12,6 @@ from torch import Tensor
 
 from .._arguments import checked, checked_methods, describe
 from .._choices import Estimator, Missing, Resampling
-from .._hints import Numbers
 from .._library import operators
 from .columns import Kinds, Pairs, Tiers
 from .few_rows import warn_of_few_rows
@@ -65,7 +64,7 @@ class EdgeConfidence(NamedTuple):
 
 @checked
 def edge_confidence(
-    table: Numbers,
+    table: Any,
     *,
     replicates: int = 100,
     resampling: Resampling = "halves",

@@ -89,7 +89,7 @@ def draw_graph(
     *,
     columns: Sequence[str | int] = (),
     most: int = 60,
-    scores: Numbers | None = None,
+    scores: Any = None,
     frequencies: Numbers | None = None,
     low: Numbers | None = None,
     high: Numbers | None = None,

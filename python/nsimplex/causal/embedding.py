@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -41,7 +41,7 @@ class CausalRanking(NamedTuple):
 
 @checked
 def causal_embed(
-    adjacency: Numbers,
+    adjacency: Any,
     *,
     dimension: int = 3,
     optimiser: Optimiser = "tangent",
@@ -132,7 +132,7 @@ def causal_embed(
 
 
 @checked
-def causal_ranking(tangents: Numbers, adjacency: Numbers) -> CausalRanking:
+def causal_ranking(tangents: Numbers, adjacency: Any) -> CausalRanking:
     """Ranks of the ancestors of every node by distance.
 
     The rank of an ancestor a is its rank among a and all nodes that are not ancestors. Ties count

@@ -144,10 +144,10 @@ def listed(expected: str, values: Any) -> list[Any]:
     given: Any = values
     if package(given) == "xarray":
         raise TypeError(f"{expected}, got {describe(given)}; to_numpy() gives its values")
+    if package(given) == "pyarrow":
+        return given.to_pylist()
     if isinstance(given, Tensor) and (not is_dense(given) or given.is_meta):
         raise TypeError(f"{expected}, got a tensor of layout {given.layout} on {given.device}")
-    if hasattr(given, "to_pylist"):  # an array of pyarrow
-        return given.to_pylist()
     if getattr(given, "ndim", 1) != 1 or len(getattr(given, "shape", (0,))) != 1:
         raise ValueError(f"{expected}, got {describe(given)}")
     if hasattr(given, "tolist"):

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._choices import GraphModel, Mechanism, Missing, Noise, ScreenBy
-from .._hints import Numbers
 from .._library import operators
 from ..graph_files import read_table
 from .arrays import as_double, graph_matrix, read_columns, require_finite
@@ -66,7 +65,7 @@ class UsableTable(NamedTuple):
 
 
 @checked
-def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
+def causal_metrics(graph: Any, truth: Any) -> CausalMetrics:
     """Compares two graphs [M, M]. Every entry other than 0 is an edge i -> j.
 
     Source: Peters, Buehlmann, "Structural intervention distance for evaluating causal graphs",
@@ -80,7 +79,7 @@ def causal_metrics(graph: Numbers, truth: Numbers) -> CausalMetrics:
 
 
 @checked
-def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
+def edge_curves(scores: Any, truth: Any) -> EdgeCurves:
     """AUROC and average precision of scores [M, M] of all ordered pairs; nan if the truth has no
     edges or all edges."""
     found = graph_matrix("edge_curves", "scores", scores, scores=True)
@@ -89,7 +88,7 @@ def edge_curves(scores: Numbers, truth: Numbers) -> EdgeCurves:
 
 
 @checked
-def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
+def causal_sortability(table: Any, graph: Any) -> Sortability:
     """Varsortability and R2-sortability of a table [n, M] by a graph [M, M]; nan for a graph
     without edges.
 
@@ -102,7 +101,7 @@ def causal_sortability(table: Numbers, graph: Numbers) -> Sortability:
 
 
 @checked
-def causal_baselines(table: Numbers) -> dict[str, tuple[Tensor, Tensor]]:
+def causal_baselines(table: Any) -> dict[str, tuple[Tensor, Tensor]]:
     """Baselines that use no causal information: ``empty``, ``variance_sort``, ``r2_sort``, each
     (adjacency, scores)."""
     flat = operators.causal_baselines(as_double("causal_baselines", "table", table))
@@ -114,7 +113,7 @@ def causal_baselines(table: Numbers) -> dict[str, tuple[Tensor, Tensor]]:
 
 @checked
 def simulate(
-    dag: Numbers | None = None,
+    dag: Any = None,
     *,
     graph: GraphModel = "er",
     nodes: int = 10,
@@ -173,7 +172,7 @@ def simulate(
 
 @checked
 def usable_table(
-    table: Numbers | str | os.PathLike[str],
+    table: Any,
     names: Names = (),
     *,
     missing: Missing = "refuse",
@@ -208,7 +207,7 @@ def usable_table(
 
 
 @checked
-def screen_columns(table: Numbers, screen: int, *, by: ScreenBy = "correlation") -> Tensor:
+def screen_columns(table: Any, screen: int, *, by: ScreenBy = "correlation") -> Tensor:
     """Chooses columns of a table [n, M] that is too wide for :func:`causal_fit`, before any graph
     is learned.
 

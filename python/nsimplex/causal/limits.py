@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
-from .._hints import Numbers
 from .._library import operators
 from .arrays import graph_matrix, read_columns
 from .columns import Columns, Names, given_names
@@ -43,8 +42,8 @@ class CausalLimits(NamedTuple):
 
 @checked
 def causal_limits(
-    table: Numbers,
-    graph: Numbers,
+    table: Any,
+    graph: Any,
     *,
     names: Names | None = None,
     level: float = 0.05,

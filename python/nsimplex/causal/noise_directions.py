@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from .._arguments import checked
-from .._hints import Numbers
 from .._library import operators
 from .arrays import graph_matrix, read_columns
 from .columns import Columns, Pairs, Tiers, column_tiers, numbered_pairs
@@ -25,8 +24,8 @@ class NoiseDirections(NamedTuple):
 
 @checked
 def orient_by_noise(
-    table: Numbers,
-    graph: Numbers,
+    table: Any,
+    graph: Any,
     *,
     level: float = 0.01,
     forbidden: Pairs = (),

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._choices import Estimator, Missing
-from .._hints import Numbers
 from .arrays import read_columns
 from .columns import (
     Columns,
@@ -62,7 +61,7 @@ class FitInterrupted(KeyboardInterrupt):
 
 @checked
 def causal_fit(
-    table: Numbers,
+    table: Any,
     *,
     estimator: Estimator = "order",
     nonlinear: bool = False,

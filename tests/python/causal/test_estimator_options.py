@@ -123,7 +123,7 @@ def test_options_of_estimators_reach_the_fit(made, options):
 def test_sample_reaches_the_fit(made):
     table = made.table[:40, :3]
     options = dict(estimator="paper", threshold=0.0)
-    found = [CausalGraph(sample=sample, **options).fit(table).adjacency_ for sample in (False, True)]
+    found = [CausalGraph(sample=own, **options).fit(table).adjacency_ for own in (False, True)]
     assert not torch.equal(*found)
     assert torch.equal(found[1], causal.causal_fit(table, sample=True, **options).adjacency)
 
