@@ -25,7 +25,7 @@ from .columns import (
     numbered_pairs,
 )
 from .confidence import check_samples, confidence_of
-from .contract import BaseEstimator, TransformerMixin
+from .contract import BaseEstimator, NotFittedError, TransformerMixin
 from .drawing import GraphPicture, draw_graph
 from .few_rows import warn_of_few_rows
 from .frames import row_labels
@@ -211,6 +211,11 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         rows, because new rows may be of other groups. Differences between groups then count as
         noise, so the score is lower than that of a fit without groups if groups differ much.
         Compare scores of fits that all have groups, or of fits that all have none."""
+        if hasattr(self, "adjacency_") and not hasattr(self, "linear_"):
+            raise NotFittedError(
+                f"[{type(self).__name__}] score: expected the linear model of a fit, which neither "
+                "a given graph nor a file of C++ or of an older version has; call fit first"
+            )
         self._fitted("linear_")
         values = self._chosen(X)
         values = values[~values.isnan().any(dim=1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import os
@@ -22,16 +21,16 @@ from .._choices import (
     ScreenBy,
     Side,
 )
-from .._hints import Numbers
 from .._library import operators
 from .._paths import operator_path
+from .._printable import printable
 from .arrays import Table, graph_matrix
 from .columns import Kinds, Names, Pairs, Tiers
 from .embedding import ball_points, causal_angles, causal_embed
 from .estimators import CausalGraph
 from .frames import frame_labels
 from .hooks import CausalEncoding, attach_encoding
-from .saved_values import as_kinds, as_plain
+from .pipeline_files import fitted_state, read_state, saved_parameters
 
 #: The parameters passed to :func:`causal_embed`.
 _EMBEDDING = (
@@ -51,13 +50,10 @@ _EMBEDDING = (
     "dangling",
     "seed",
 )
-# Fitted attributes stored as JSON text in the file.
-_PLAIN = ("names", "columns", "dropped", "words", "row_columns", "rows_of_fit", "model")
 # Fitted attributes that say nothing about a graph that the user gives.
 _OF_THE_FIT = (
     "scores_", "model_", "linear_", "confidence_", "frequencies_", "noise_directions_"
 )  # fmt: skip
-_TENSORS = ("mean", "deviation", "adjacency", "scores", "tangents", "generality")
 
 
 @checked_methods
@@ -183,7 +179,7 @@ class CausalPipeline(CausalGraph):
         self._learn(*table, forbidden, required, tiers, progress)
         return self.embed()
 
-    def embed(self, adjacency: Numbers | None = None) -> CausalPipeline:
+    def embed(self, adjacency: Any = None) -> CausalPipeline:
         """Embeds the learned graph again, for example with other parameters. With ``adjacency``,
         embeds that graph instead and needs no fit. After a fit it must have the fit's columns;
         names of a data frame are matched with theirs."""
@@ -199,7 +195,7 @@ class CausalPipeline(CausalGraph):
         self.tangents_, self.generality_ = result.tangents, result.generality
         return self
 
-    def _given(self, adjacency: Numbers) -> Table:
+    def _given(self, adjacency: Any) -> Table:
         """A graph that the user gives, in the order of the fit's columns if there was one."""
         columns = getattr(self, "columns_", None)
         names = [] if columns is None else self.names_
@@ -293,47 +289,26 @@ class CausalPipeline(CausalGraph):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the parameters and fitted attributes to a safetensors file, completely or not at
         all. C++ can read it, too."""
-        parameters = {
-            name: as_plain("CausalPipeline", name, getattr(self, name))
-            for name in inspect.signature(type(self)).parameters
-        }
-        text: dict[str, Any] = {"parameters": parameters}
-        if hasattr(self, "n_features_in_"):
-            text["n_features_in"] = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            text["feature_names_in"] = list(self.feature_names_in_)
-        text |= {name: getattr(self, f"{name}_") for name in _PLAIN if hasattr(self, f"{name}_")}
-        tensors = {
-            name: getattr(self, f"{name}_") for name in _TENSORS if hasattr(self, f"{name}_")
-        }
+        text, tensors = fitted_state(self)
         operators.causal_pipeline_write(
-            operator_path(path), json.dumps(text), list(tensors), list(tensors.values())
+            operator_path(path),
+            json.dumps({"parameters": saved_parameters(self)} | text),
+            list(tensors),
+            list(tensors.values()),
         )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CausalPipeline:
         """Reads a file that ``save`` wrote, here or in C++. It never reads anything but tensors and
-        plain values."""
+        plain values.
+
+        Raises:
+            ValueError: the file cannot be read, or something in it has another type, shape or range
+                than ``save`` writes; the message names the file.
+        """
         text, names, tensors = operators.causal_pipeline_read(operator_path(path))
         try:
-            plain = json.loads(text)
-            parameters = dict(plain["parameters"])
-            if "kinds" in parameters:
-                parameters["kinds"] = as_kinds(parameters["kinds"], plain.get("names", ()))
-            pipeline = cls(**parameters)
-            if "words" in plain:
-                plain["words"] = {int(column): own for column, own in plain["words"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"cannot read {os.fspath(path)}: {error}") from None
-        fitted = {name: plain[name] for name in _PLAIN if name in plain} | dict(
-            zip(names, tensors, strict=True)
-        )
-        if "n_features_in" in plain:
-            fitted["n_features_in"] = plain["n_features_in"]
-        if "feature_names_in" in plain:
-            import numpy
-
-            fitted["feature_names_in"] = numpy.asarray(plain["feature_names_in"], dtype=object)
-        for name, value in fitted.items():
-            setattr(pipeline, f"{name}_", value)
-        return pipeline
+            return read_state(cls, text, names, tensors)
+        except (ValueError, TypeError, OverflowError) as error:
+            why = str(error).removeprefix(f"[{cls.__name__}] ")
+            raise ValueError(f"cannot read {printable(os.fspath(path))}: {why}") from None

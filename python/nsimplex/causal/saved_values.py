@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._arguments import describe
+from .frames import is_series
 
 __all__ = ["as_kinds", "as_plain"]
 
@@ -28,6 +29,8 @@ def as_plain(function: str, name: str, value: Any) -> Any:
         return dict(pairs) if named else [list(pair) for pair in pairs]
     if isinstance(value, str):
         return str(value)
+    if is_series(value):
+        return as_plain(function, name, dict(value.items()))
     if hasattr(value, "tolist"):  # an array or a scalar of NumPy, a tensor
         return as_plain(function, name, value.tolist())
     if isinstance(value, Sequence):
@@ -40,7 +43,7 @@ def as_plain(function: str, name: str, value: Any) -> Any:
 def as_kinds(kinds: Any, names: Sequence[str]) -> Any:
     """The parameter ``kinds`` from what :func:`as_plain` made of it. Older files have numbers of
     columns as texts; such a key is a number unless it is one of the names of the columns."""
-    if isinstance(kinds, list) and kinds and all(isinstance(entry, list) for entry in kinds):
+    if isinstance(kinds, list) and kinds and all(_is_pair(entry) for entry in kinds):
         return dict(kinds)
     if isinstance(kinds, dict):
         return {
@@ -48,3 +51,8 @@ def as_kinds(kinds: Any, names: Sequence[str]) -> Any:
             for key, kind in kinds.items()
         }
     return kinds
+
+
+def _is_pair(entry: Any) -> bool:
+    """Whether it is a column and its kind."""
+    return isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], (int, str))
