@@ -8,7 +8,7 @@ import pytest
 
 from nsimplex.lab.pays import TASKS, ModelSpec
 from nsimplex.lab.pays.__main__ import main
-from nsimplex.lab.pays.figure import gain_text
+from nsimplex.lab.pays.figure import comparisons_of, gain_text
 from nsimplex.lab.pays.models import cost
 from nsimplex.lab.pays.summary import compare, interval, summarize
 from nsimplex.lab.pays.tables import table
@@ -27,7 +27,7 @@ def made_line(model, seed, value, rate=0.01, valid=None, **others):
 def test_intervals_and_paired_gains():
     mean, half = interval([0.5, 0.6, 0.7])
     assert mean == pytest.approx(0.6)
-    assert half == pytest.approx(4.303 * 0.1 / 3**0.5)
+    assert half == pytest.approx(4.30265 * 0.1 / 3**0.5, rel=1e-5)
     line = made_line
     lines = [line("1x1", 1, 0.5), line("1x1", 2, 0.6), line("1x2", 1, 0.7), line("1x2", 2, 0.9)]
     lines += [line("2x1", 1, 0.8), line("2x1", 2, 0.8), line("2x1", 1, 0.9, 0.1, valid=0.1)]
@@ -37,6 +37,17 @@ def test_intervals_and_paired_gains():
     assert rows["1x1"].gain == pytest.approx([-0.2, -0.3])
     assert "| 2x1 | 8 x 16 | 1 | 2 | 0.01 | 2 | 0.800 ± 0.000 |" in table(lines)
     assert json.dumps(lines[0])
+
+
+@pytest.mark.parametrize(
+    "values, comparisons, quantile",  # of Student's t, from tables
+    [(2, 1, 12.7062), (3, 1, 4.30265), (4, 1, 3.18245), (11, 1, 2.22814), (61, 1, 2.00030)]
+    + [(3, 25, 22.3271), (4, 5, 5.84091), (5, 10, 5.59757)],
+)
+def test_intervals_of_several_comparisons_are_wider(values, comparisons, quantile):
+    given = [0.0, 1.0] + [0.5] * (values - 2)
+    half = interval(given, comparisons)[1]
+    assert half == pytest.approx(quantile * (0.5 / (values - 1) / values) ** 0.5, rel=1e-5)
 
 
 def test_a_comparison_has_the_best_model_of_each_order():
@@ -131,12 +142,12 @@ def test_the_rows_of_the_figure_are_sorted_by_what_order_two_gains(tmp_path):
         for seed in (1, 2):
             append_line(out, made_line("1x1", seed, 0.5, task=task))
             append_line(out, made_line("2x1", seed, 0.5 + gain, task=task))
-    for seed, gain in ((1, 0.0), (2, 0.6)):  # the interval has 0 in it
+    for seed, gain in ((1, 0.0), (2, 0.3)):
         append_line(out, made_line("1x1", seed, 0.2, task="grammar"))
         append_line(out, made_line("2x1", seed, 0.2 + gain, task="grammar"))
     assert main(["--figure", str(picture), "--out", str(out)]) == 0
     drawn = picture.read_text()
-    rows = ["joint-recall", "three-sums", "grammar", "code", "text", "copy"]
+    rows = ["joint-recall", "grammar", "three-sums", "code", "text", "copy"]
     assert sorted(rows, key=lambda task: drawn.index(f">{task}<")) == rows
 
 
@@ -192,6 +203,7 @@ def test_the_page_of_results_and_its_figure_are_those_of_the_committed_lines(roo
         line for line in page if line.startswith("|")
     ]
     drawn = (root / "docs" / "images" / "pays.svg").read_text(encoding="utf-8")
-    for each in compare(lines):
+    found = compare(lines)
+    for each in found:
         assert f">{each.task}<" in drawn
-        assert not each.gain or f">{gain_text(each)[0]}<" in drawn
+        assert not each.gain or f">{gain_text(each, comparisons_of(found))[0]}<" in drawn

@@ -14,7 +14,7 @@ from ..._whole_file import whole_file
 from .registry import TASKS
 from .summary import Comparison, Line, compare, equal_of, interval, order_of
 
-__all__ = ["draw", "gain_text"]
+__all__ = ["comparisons_of", "draw", "gain_text"]
 
 #: Shapes say the number of layers; the colour says the order.
 _SHAPES = {1: "o", 2: "s", 3: "^", 4: "D", 6: "P"}
@@ -41,32 +41,39 @@ def _is_control(task: str) -> bool:
 
 
 def _sorted(found: list[Comparison]) -> list[Comparison]:
-    """Tasks by gain, and the controls after them. First come those where order 2 is ahead, then
-    those where the interval has 0 in it, then those where order 1 is ahead."""
+    """Tasks by the mean gain of order 2, the largest first, and the controls after them."""
 
-    def place(each: Comparison) -> tuple[bool, int, float]:
-        mean = interval(each.gain)[0] if each.gain else 0.0
-        clear = gain_text(each)[1]
-        return _is_control(each.task), (mean < 0) - (mean > 0) if clear else 0, -mean
+    def place(each: Comparison) -> tuple[bool, float]:
+        return _is_control(each.task), -interval(each.gain)[0] if each.gain else 0.0
 
     return sorted(found, key=place)
 
 
-def gain_text(each: Comparison) -> tuple[str, bool]:
-    """The text of the gain of order 2, and whether its interval leaves 0 out."""
+def gain_text(each: Comparison, comparisons: int) -> tuple[str, bool]:
+    """The text of the gain of order 2, and whether its interval leaves 0 out.
+
+    Args:
+        comparisons: the number of intervals of the figure, for which this one is corrected.
+    """
     if not each.gain:
         return "", False
-    mean, half = interval(each.gain)
+    mean, half = interval(each.gain, comparisons)
     text = "0.00" if abs(mean) < 0.005 else f"{mean:+.2f}".replace("-", "−")
     if math.isnan(half):
         return text, False
     return f"{text} ± {half:.2f}", abs(mean) > half
 
 
+def comparisons_of(found: Sequence[Comparison]) -> int:
+    """The number of tasks that have an interval."""
+    return max(1, sum(len(each.gain) > 1 for each in found))
+
+
 def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
     """An SVG with a row per task: a small point per seed, a large one for the mean of a model, and
-    the score of order 2 minus that of order 1. Models of selected tuples are only in the table, and
-    so are equal parameters and seconds if equal flops were run.
+    the score of order 2 minus that of order 1 with its interval, corrected for the number of tasks.
+    Models of selected tuples are only in the table, and so are equal parameters and seconds if
+    equal flops were run.
 
     Raises:
         ValueError: matplotlib is missing.
@@ -87,6 +94,7 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
         return SERIES[order - 1 if 1 <= order <= 3 else 3], _SHAPES.get(line["depth"], "X")
 
     found = _sorted(compare(lines))
+    comparisons = comparisons_of(found)
     controls = [_is_control(each.task) for each in found]
     models: dict[str, Line] = {}
     style: dict[Any, Any] = {**STYLE, "font.size": 11.5, "axes.grid": False}
@@ -115,7 +123,7 @@ def draw(lines: Sequence[Line], path: str | os.PathLike[str]) -> None:
                 axes.plot(drawn, [at] * len(drawn), ".", color=color, markersize=4, alpha=0.6)
                 mean = sum(drawn) / len(drawn)
                 axes.plot(mean, at, shape, color=color, markersize=6, fillstyle="none", mew=1.6)
-            text, clear = gain_text(each)
+            text, clear = gain_text(each, comparisons)
             axes.text(
                 1.06,
                 place,

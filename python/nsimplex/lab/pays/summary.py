@@ -10,9 +10,6 @@ from .training import EQUAL
 
 __all__ = ["Comparison", "Line", "Row", "compare", "equal_of", "interval", "order_of", "summarize"]
 
-#: 97.5 % quantiles of Student's t by degrees of freedom.
-_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-
 Line = dict[str, Any]
 
 
@@ -47,14 +44,38 @@ class Comparison(NamedTuple):
         return self.second.gain if self.first and self.second else []
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """(mean, half the width of its 95 % interval by Student's t); NaN for fewer than two values."""
+def interval(values: Sequence[float], comparisons: int = 1) -> tuple[float, float]:
+    """(mean, half the width of its 95 % interval by Student's t); NaN for fewer than two values.
+
+    The intervals of several comparisons hold together at 95 % by Bonferroni's correction.
+    """
     mean = sum(values) / len(values)
     if len(values) < 2:
         return mean, math.nan
     spread = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    quantile = _QUANTILES[len(values) - 2] if len(values) - 2 < len(_QUANTILES) else 1.96
+    quantile = _student_quantile(1 - 0.05 / comparisons, len(values) - 1)
     return mean, quantile * math.sqrt(spread / len(values))
+
+
+def _student_quantile(share: float, degrees: int) -> float:
+    """The t with this share of Student's distribution between -t and t, found by bisection."""
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _student_share(middle, degrees) > share else (middle, high)
+    return math.sqrt(degrees) * math.tan(low)
+
+
+def _student_share(angle: float, degrees: int) -> float:
+    """The share between -t and t, for t = sqrt(degrees) tan(angle): Abramowitz and Stegun, 26.7.3
+    and 26.7.4."""
+    odd = degrees % 2
+    total, term = 0.0, math.cos(angle) if odd else 1.0
+    for step in range(1 + odd, degrees, 2):
+        total += term
+        term *= step / (step + 1) * math.cos(angle) ** 2
+    share = math.sin(angle) * total
+    return 2 / math.pi * (angle + share) if odd else share
 
 
 def order_of(model: str) -> int:
