@@ -106,8 +106,9 @@ def to_pyg(data: GraphData) -> Any:
         raise ImportError(
             "[to_pyg] PyTorch Geometric is needed: pip install torch_geometric"
         ) from None
-    for name in ("names", "classes"):
-        if getattr(data, name):
+    named = data.names not in ((), tuple(range(data.num_nodes)))
+    for name, lost in (("names", named), ("classes", bool(data.classes))):
+        if lost:
             warnings.warn(
                 f"[to_pyg] data: left out its {name}, for which PyTorch Geometric has no place",
                 ConversionWarning,

@@ -1,5 +1,7 @@
 """Graphs from and to PyTorch Geometric itself; skipped where it is not installed."""
 
+import warnings
+
 import pytest
 import torch
 from pyg_like import path
@@ -31,6 +33,29 @@ def test_data_and_batches_go_both_ways():
     same(graph.from_pyg(graph.to_pyg(data[0])), data[0])
     undirected = graph.from_pyg(batch, directions="undirected")
     same(graph.from_pyg(graph.to_pyg(undirected)), data)
+
+
+def test_names_that_are_lost_are_told():
+    networkx = pytest.importorskip("networkx")
+    numbered = networkx.path_graph(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph.to_pyg(graph.from_networkx(numbered))
+    networkx.set_node_attributes(numbered, {0: "u", 1: "v", 2: "u"}, "y")
+    with pytest.warns(graph.ConversionWarning, match=r"\[to_pyg\] data: left out its classes"):
+        graph.to_pyg(graph.from_networkx(numbered, target="y"))
+    with pytest.warns(graph.ConversionWarning, match=r"\[to_pyg\] data: left out its names"):
+        graph.to_pyg(graph.from_networkx(networkx.Graph([("a", "b")])))
+
+
+def test_weights_masks_and_positions():
+    sample = real(4)
+    sample.edge_weight, sample.pos = torch.arange(6.0), torch.ones(4, 3)
+    for data in (sample, Batch.from_data_list([sample, sample]), [sample, real(3)]):
+        with pytest.raises(ValueError, match="expected 'edge_weight' to be taken or ignored"):
+            graph.from_pyg(data)
+        with pytest.warns(graph.ConversionWarning, match=r"left out 'pos' \(node_features takes"):
+            graph.from_pyg(data, ignore=["edge_weight"])
 
 
 def test_loaders():
