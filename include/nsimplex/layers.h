@@ -248,7 +248,8 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   Tensors tables_of(const std::optional<IndexParts>& index, const at::Tensor& queries,
                     int64_t length, const AttentionMasks& masks) const;
   at::Tensor alignment_loss(const std::optional<IndexParts>& index, const Tensors& heads,
-                            const std::optional<at::Tensor>& chosen, bool path) const;
+                            const std::optional<at::Tensor>& chosen, bool path,
+                            const AttentionMasks& masks) const;
   AttentionOutput attend_to_tables(const Tensors& heads, const Tensors& tables) const;
   at::Tensor attend_to_chosen(const at::Tensor& x, const AttentionMasks& masks);
   at::Tensor warm_up(const IndexParts& index, const Tensors& heads, const at::Tensor& queries,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "nn/attention_layer.h"
+#include "support/infinity.h"
 #include "support/require.h"
 
 // How an attention layer computes the tuples that its option `select` names.
@@ -16,6 +17,37 @@ using at::Tensor;
 Tensor of_tokens(const Tensor& table, const AttentionMasks& masks) {
   const auto kept = detail::kept_keys(masks, table.size(1));
   return kept ? table.masked_fill(kept->logical_not().unsqueeze(-1), -1) : table;
+}
+
+// The pairs among which an indexer chooses, besides causality and key_lengths.
+std::optional<Tensor> scored_pairs(AttentionMasks masks, const Select& select, int64_t length) {
+  if (detail::graph_of(select)) masks.adjacency.reset();  // then it is the graph
+  const bool sparse = masks.adjacency && masks.adjacency->layout() == at::kSparseCsr;
+  return sparse ? masks.adjacency : detail::pairs_of(masks, length);
+}
+
+// The parts with the lse of softmax scores over the admissible keys, as topk_keys() computes it of
+// the same masks. indexer_loss() knows no masks, so without it padding and other documents would
+// count. `pairs` is bool [1 or B, T, T] or sparse CSR.
+IndexParts normalised(IndexParts parts, bool causal, const std::optional<Tensor>& key_lengths,
+                      const std::optional<Tensor>& pairs) {
+  const Tensor value = parts.key.slice(-1, 0, 1).detach();
+  Tensor lse;
+  if (pairs && pairs->layout() == at::kSparseCsr) {
+    const Tensor table = neighbours(*pairs, /*self_loops=*/false);
+    const Tensor kept = detail::admissible(table, at::arange(table.size(1), table.options()),
+                                           causal, {.key_lengths = key_lengths});
+    const Tensor indices = detail::compact_table(table, kept).unsqueeze(1);
+    lse = sparse_attention(parts.query, {parts.key}, {value}, indices, std::nullopt,
+                           {.pattern = TuplePattern::product})
+              .lse;
+  } else {
+    AttentionOptions options{.causal = causal, .key_lengths = key_lengths};
+    if (pairs) options.mask = pairs->unsqueeze(1);
+    lse = attention(parts.query, {parts.key}, {value}, options).lse;
+  }
+  parts.lse = lse.masked_fill(at::isneginf(lse), 0);  // a query without keys
+  return parts;
 }
 
 }  // namespace
@@ -70,14 +102,12 @@ Tensor SimplicialAttentionImpl::choose(const IndexParts& index, const AttentionM
   const auto* path = std::get_if<Path>(&options_.select);
   const TopK* const best = detail::top_k(options_.select);
   const int64_t keys = path ? path->k : *std::max_element(best->k.begin(), best->k.end());
-  const bool sparse = masks.adjacency && masks.adjacency->layout() == at::kSparseCsr;
-  const TopkOptions topk{
-      .weights = index.weights,
-      .scores = index_scores_,
-      .causal = options_.causal,
-      .lse = index.lse,
-      .key_lengths = masks.key_lengths,
-      .adjacency = sparse ? masks.adjacency : detail::pairs_of(masks, index.key.size(2))};
+  const TopkOptions topk{.weights = index.weights,
+                         .scores = index_scores_,
+                         .causal = options_.causal,
+                         .lse = index.lse,
+                         .key_lengths = masks.key_lengths,
+                         .adjacency = scored_pairs(masks, options_.select, index.key.size(2))};
   return topk_keys(index.query, index.key, keys, topk).indices;
 }
 
@@ -132,9 +162,7 @@ std::vector<Tensor> SimplicialAttentionImpl::tables_of(const std::optional<Index
                                                        const AttentionMasks& masks) const {
   std::vector<Tensor> chosen;
   if (index) {
-    AttentionMasks scored = masks;
-    if (detail::graph_of(options_.select)) scored.adjacency.reset();
-    chosen = {choose(*index, scored)};
+    chosen = {choose(*index, masks)};
     if (const TopK* best = detail::top_k(options_.select); best && best->k.size() > 1) {
       const Tensor table = chosen[0];
       chosen.clear();
@@ -163,20 +191,25 @@ std::vector<Tensor> SimplicialAttentionImpl::tables_of(const std::optional<Index
 // The indexer's loss, over all admissible keys if none are chosen.
 Tensor SimplicialAttentionImpl::alignment_loss(const std::optional<IndexParts>& index,
                                                const std::vector<Tensor>& heads,
-                                               const std::optional<Tensor>& chosen,
-                                               bool path) const {
+                                               const std::optional<Tensor>& chosen, bool path,
+                                               const AttentionMasks& masks) const {
   if (!index || !at::GradMode::is_enabled() || loss_weight_ <= 0) return {};
-  const IndexerLossOptions loss{.weights = index->weights,
+  IndexParts parts = *index;
+  if (index_scores_ == IndexScores::softmax && detail::restricts(masks)) {
+    const auto pairs = scored_pairs(masks, options_.select, parts.key.size(2));
+    parts = normalised(std::move(parts), options_.causal, masks.key_lengths, pairs);
+  }
+  const IndexerLossOptions loss{.weights = parts.weights,
                                 .scores = index_scores_,
                                 .causal = options_.causal,
-                                .lse = index->lse,
+                                .lse = parts.lse,
                                 .indices = chosen,
                                 .path = path,
                                 .form = options_.form,
                                 .attention_scale = scale()};
   const at::TensorList all(heads);
   return loss_weight_ *
-         indexer_loss(index->query, index->key, all[0], all.slice(1, options_.order), loss);
+         indexer_loss(parts.query, parts.key, all[0], all.slice(1, options_.order), loss);
 }
 
 // out, and lse without the sink.
@@ -220,12 +253,16 @@ Tensor SimplicialAttentionImpl::attend_to_chosen(const Tensor& x, const Attentio
       *std::max_element(tables.begin(), tables.end(),
                         [](const Tensor& a, const Tensor& b) { return a.size(-1) < b.size(-1); });
   auxiliary_loss_ = alignment_loss(index, parts, of_tokens(widest, masks),
-                                   std::holds_alternative<Path>(options_.select));
+                                   std::holds_alternative<Path>(options_.select), masks);
   const AttentionOutput attended = attend_to_tables(parts, tables);
   if (measures_mass_) {
     const at::NoGradGuard no_grad;
     const Tensor dense = attend_to_window(parts, masks, /*with_sink=*/false).lse;
-    retained_mass_ = nsimplex::retained_mass(attended.lse, dense);
+    const auto kept = detail::kept_keys(masks, length);
+    const auto of_rows = [&](const Tensor& lse) {  // rows of padding are no tokens
+      return kept ? lse.masked_fill(kept->logical_not().unsqueeze(1), -kInfinity) : lse;
+    };
+    retained_mass_ = nsimplex::retained_mass(of_rows(attended.lse), of_rows(dense));
   }
   return join_heads(attended.out);
 }
@@ -241,7 +278,7 @@ Tensor SimplicialAttentionImpl::warm_up(const IndexParts& index, const std::vect
         detail::compact_table(table, detail::admissible(table, queries, options_.causal, masks)),
         masks);
   }
-  auxiliary_loss_ = alignment_loss(index, heads, every, /*path=*/false);
+  auxiliary_loss_ = alignment_loss(index, heads, every, /*path=*/false, masks);
   masks.positions.reset();  // only windows need them, and there are none
   return join_heads(attend_to_window(heads, masks).out);
 }

@@ -43,19 +43,75 @@ SimplicialAttention some_layer(const SimplicialAttentionOptions& options) {
   return layer;
 }
 
-// Layers with the options `face`, `select`, `orders` and learned reducers, over x [2, 9, 24].
+// The masks under which every layer with a selection is called. Some tokens have no key under each.
+std::map<std::string, AttentionMasks> masks_of_selections(const at::Tensor& lengths) {
+  const at::Tensor graph = at::rand({3, 9, 9}) < 0.5;
+  graph[1][2].fill_(false);
+  const at::Tensor kept = at::rand({3, 9}) < 0.6;
+  kept[2].fill_(false);
+  const at::Tensor documents = at::tensor({0, 4, 4, 9}, at::kLong);
+  return {{"key_lengths", {.key_lengths = lengths}},
+          {"key_masks", {.key_masks = {kept}}},
+          {"cu_seqlens", {.cu_seqlens = documents}},
+          {"adjacency", {.adjacency = graph}},
+          {"all", {.key_lengths = lengths, .key_masks = {kept}, .adjacency = graph}}};
+}
+
+// FOLDER/<name>.<masks>.safetensors: the masks by name as integers, the output, and the retained
+// mass and the two losses of an indexer.
+void write_masked(const std::string& path, const SimplicialAttention& given, const at::Tensor& x,
+                  const AttentionMasks& masks) {
+  SimplicialAttention layer = given;
+  std::vector<at::Tensor> figures;
+  if (layer->has_indexer()) {
+    layer->set_warm_up(true);
+    layer->forward_masked(x, masks);
+    figures.push_back(layer->auxiliary_loss());
+    layer->set_warm_up(false);
+    layer->measure_retained_mass(true);
+  }
+  const at::Tensor output = layer->forward_masked(x, masks);
+  io::Safetensors file;
+  const auto add = [&](const char* name, const at::Tensor& tensor) {
+    const bool floating = tensor.is_floating_point();
+    file.tensors.push_back({name, floating ? tensor.detach() : tensor.to(at::kLong)});
+  };
+  add("output", output);
+  if (layer->has_indexer()) {
+    add("warm_up_loss", figures[0]);
+    add("loss", layer->auxiliary_loss());
+    add("mass", layer->retained_mass());
+  }
+  if (masks.key_lengths) add("key_lengths", *masks.key_lengths);
+  if (!masks.key_masks.empty()) add("key_masks", masks.key_masks[0]);
+  if (masks.cu_seqlens) add("cu_seqlens", *masks.cu_seqlens);
+  if (masks.adjacency) add("adjacency", *masks.adjacency);
+  io::write_safetensors(path, file);
+  layer->measure_retained_mass(false);
+}
+
+// Layers with the options `face`, `select`, `orders` and learned reducers, over x [3, 9, 24].
 void write_selections(const std::string& folder) {
-  const at::Tensor x = at::randn({2, 9, 24});
-  const at::Tensor lengths = at::tensor({9, 6}, at::kLong);
+  const at::Tensor x = at::randn({3, 9, 24});
+  const at::Tensor lengths = at::tensor({9, 6, 0}, at::kLong);
   const at::Tensor edges = at::randint(9, {24, 2}, at::kLong);
+  const std::map<std::string, AttentionMasks> masked = masks_of_selections(lengths);
   const auto write_layer = [&](const std::string& name, SimplicialAttentionOptions options) {
     options.dim = 24;
     options.heads = 4;
     const SimplicialAttention layer = some_layer(options);
     write(folder + name + ".safetensors", *layer, {x, lengths, edges},
           SimplicialAttention(layer)->forward(x, {}, lengths));
+    const bool linear = std::holds_alternative<Linear>(options.select);
+    for (const auto& [kind, masks] : masked) {
+      if (!options.augment.empty() && masks.adjacency) continue;  // a row of ones is no token
+      if (linear && (masks.cu_seqlens || masks.adjacency)) continue;
+      write_masked(folder + name + "." + kind + ".safetensors", layer, x, masks);
+    }
   };
   const IndexerOptions light{.heads = 2, .index_dim = 6, .rotary = true};
+  IndexerOptions softmax = light;
+  softmax.scores = IndexScores::softmax;
   const Neighbours graph{edges, true, 9};
   SimplicialAttentionOptions o;
   o.face = true;
@@ -75,11 +131,16 @@ void write_selections(const std::string& folder) {
   o.reduce = TupleReduce::mlp_symmetric;
   o.normalizer = Normalizer::softmax_sink;
   write_layer("mlp_symmetric", o);
-  o = {.causal = true, .select = TopK{{2, 4}, light}};
+  o = {.causal = true, .select = TopK{{2, 4}, light, 0.5}};
   write_layer("topk_axes", o);
-  o.select = Path{3, light};
+  o.select = Path{3, light, 0.5};
   write_layer("path_layer", o);
-  o.select = Union{{Window::last(3), Sinks{2}, TopK{{2}, light}}};
+  o.select = Path{3, softmax, 0.5};
+  write_layer("path_softmax", o);
+  o = {.select = TopK{{2}, softmax, 0.5}};
+  write_layer("topk_softmax", o);
+  o.causal = true;
+  o.select = Union{{Window::last(3), Sinks{2}, TopK{{2}, light, 0.5}}};
   o.normalizer = Normalizer::softmax_sink;
   write_layer("union", o);
   o = {.select = Union{{Window{2, 1}, graph}}};

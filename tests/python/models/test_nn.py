@@ -50,6 +50,7 @@ def test_determinant_with_rotary_positions_repeats_cpp(exported):
 
 
 LIGHT = dict(heads=2, index_dim=6, rotary=True)
+SOFTMAX = LIGHT | dict(scores="softmax")
 LAYERS = {
     "face": lambda _: dict(face=True, window=4, bias=True),
     "orders": lambda _: dict(
@@ -63,10 +64,14 @@ LAYERS = {
         normalizer="softmax_sink",
         select=Neighbours(edges, nodes=9),
     ),
-    "topk_axes": lambda _: dict(causal=True, select=TopK([2, 4], LIGHT)),
-    "path_layer": lambda _: dict(causal=True, select=Path(3, LIGHT)),
+    "topk_axes": lambda _: dict(causal=True, select=TopK([2, 4], LIGHT, loss=0.5)),
+    "topk_softmax": lambda _: dict(select=TopK(2, SOFTMAX, loss=0.5)),
+    "path_layer": lambda _: dict(causal=True, select=Path(3, LIGHT, loss=0.5)),
+    "path_softmax": lambda _: dict(causal=True, select=Path(3, SOFTMAX, loss=0.5)),
     "union": lambda _: dict(
-        causal=True, normalizer="softmax_sink", select=Window(3) | Sinks(2) | TopK(2, LIGHT)
+        causal=True,
+        normalizer="softmax_sink",
+        select=Window(3) | Sinks(2) | TopK(2, LIGHT, loss=0.5),
     ),
     "union_graph": lambda edges: dict(select=Window(2, 1) | Neighbours(edges, nodes=9)),
     "linear_layer": lambda _: dict(select=Linear("relu")),
@@ -81,6 +86,38 @@ def test_selections_repeat_cpp(exported, name):
     real = torch.arange(9) < lengths[:, None]
     out = layer(x, key_lengths=lengths)
     torch.testing.assert_close(out[real], output[real], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("masks", ["key_lengths", "key_masks", "cu_seqlens", "adjacency", "all"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_masked_selections_repeat_cpp(exported, name, masks):
+    """Outputs, losses and retained mass; some tokens have no key, and one entry has no token."""
+    without = {
+        "linear_layer": ("cu_seqlens", "adjacency", "all"),
+        "orders_augment": ("adjacency", "all"),
+    }
+    if masks in without.get(name, ()):
+        pytest.skip("the layer takes no such masks")
+    weights, (x, _lengths, edges), _, _ = exported(name)
+    given, _, output, _ = exported(f"{name}.{masks}")
+    figures = {key: given.pop(key) for key in ("warm_up_loss", "loss", "mass") if key in given}
+    given |= {key: given[key].bool() for key in given.keys() & {"key_masks", "adjacency"}}
+    layer = SimplicialAttention(24, 4, **LAYERS[name](edges)).eval()
+    layer.load_state_dict(weights)
+    if figures:
+        layer.warms_up = True
+        layer(x, **given)
+        figures["warm_up_loss"] -= layer.auxiliary_loss.detach()
+        layer.warms_up, layer.measures_mass = False, True
+    out = layer(x, **given)
+    real = torch.ones(x.shape[:2], dtype=torch.bool)
+    if "key_lengths" in given:
+        real &= torch.arange(9) < given["key_lengths"][:, None]
+    torch.testing.assert_close(out[real], output[real], rtol=1e-5, atol=1e-6)
+    if figures:
+        figures["loss"] -= layer.auxiliary_loss.detach()
+        figures["mass"] -= layer.retained_mass
+        assert max(abs(difference) for difference in figures.values()) < 1e-6, figures
 
 
 def test_indexer_repeats_cpp(exported):
