@@ -130,11 +130,11 @@ def make_mask(
     Where SDPA would leave it out, the mask remembers that it is causal or admits all, so that
     :func:`attention_forward` need not read it.
     """
-    skips = dict(
+    skips: dict[str, Any] = dict(
         allow_is_causal_skip=allow_is_causal_skip,
         allow_is_bidirectional_skip=allow_is_bidirectional_skip,
     )
-    own = dict(batch_size=batch_size, attention_mask=attention_mask, **shape)
+    own: dict[str, Any] = dict(batch_size=batch_size, attention_mask=attention_mask, **shape)
     plain = not torch.compiler.is_compiling() and sdpa_mask(**skips, **own) is None
     if not plain:
         return eager_mask(**own)

@@ -135,15 +135,24 @@ def _require_convertible(model: PreTrainedModel) -> None:
     )
     require_causal_model("[convert] model.config.", config)
     require(
+        not getattr(config, "add_cross_attention", False), f"{at}a decoder without cross-attention"
+    )
+
+
+def _require_plain_weights(model: PreTrainedModel) -> None:
+    """Check that a model's weights are numbers to which those of the tuples can be added."""
+    at = "[convert] model: expected "
+    require(
+        not any(weight.is_meta for weight in model.parameters()),
+        f"{at}weights that hold numbers, got some on the device meta",
+    )
+    require(
         not any(type(module).__module__.split(".")[0] == "peft" for module in model.modules()),
         f"{at}no adapters, got some; convert first, or merge them",
     )
     require(
-        getattr(config, "quantization_config", None) is None,
+        getattr(model.config, "quantization_config", None) is None,
         f"{at}floating weights, got quantised ones",
-    )
-    require(
-        not getattr(config, "add_cross_attention", False), f"{at}a decoder without cross-attention"
     )
 
 
@@ -226,16 +235,19 @@ def convert(
         isinstance(model, PreTrainedModel),
         f"[convert] model: expected a model of Transformers, got {describe(model)}",
     )
-    require(
-        not any(weight.is_meta for weight in model.parameters()),
-        "[convert] model: expected weights that hold numbers, got some on the device meta",
-    )
-    if sample is not None:
-        require_tokens("[convert] ", "sample", sample, model)
-    _build(model, every, order, window)
+    _require_plain_weights(model)
+    most = getattr(model.config, "n_positions", None)  # of GPT-2: others take any length
     if sample is None:
+        rows, length = _SAMPLE
         generator = torch.Generator().manual_seed(0)
-        sample = torch.randint(model.config.vocab_size, _SAMPLE, generator=generator)
+        shape = (rows, min(length, most or length))
+        sample = torch.randint(model.config.vocab_size, shape, generator=generator)
+    require_tokens("[convert] ", "sample", sample, model)
+    require(
+        most is None or sample.size(1) <= most,
+        f"[convert] sample: expected at most {most} tokens, got {sample.size(1)}",
+    )
+    _build(model, every, order, window)
     calibrate(model, sample.to(model.device))
     return model
 
@@ -289,7 +301,9 @@ def _config_of(folder: str | os.PathLike, options: dict[str, Any]) -> Any:
         place = {name: options[name] for name in _PLACE if name in options}
         try:
             config = AutoConfig.from_pretrained(source, **place)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            if str(error).startswith("[SimplicialConfig]"):
+                raise
             at = "folder" if config is None else "config"
             raise ValueError(
                 f"[from_pretrained] {at}: expected a folder of save_pretrained or a name on the "
@@ -306,15 +320,15 @@ def _config_of(folder: str | os.PathLike, options: dict[str, Any]) -> Any:
 
 def _class_of(config: Any) -> Any:
     """The class that was saved, with its head."""
-    names = config.architectures or [None]
+    name: Any = next(iter(config.architectures or ()), None)
     own = {each.__name__: each for each in (SimplicialForCausalLM, SimplicialModel)}
-    found: Any = own.get(names[0]) or getattr(transformers, names[0] or "", None)
+    found: Any = own.get(name) or getattr(transformers, name or "", None)
     require(
         isinstance(found, type)
         and issubclass(found, PreTrainedModel)
         and found.config_class is type(config),
         "[from_pretrained] config.architectures: expected a class of Transformers for "
-        f"{config.model_type}, got {names[0]}",
+        f"{config.model_type}, got {name}",
     )
     return found
 

@@ -325,7 +325,7 @@ CONFIGS = [
     ("llama", dict(attention_bias=True, mlp_bias=True)),
     ("llama", dict(head_dim=12, tie_word_embeddings=True, attn_implementation="eager")),
     ("llama", dict(attn_implementation="nsimplex", num_key_value_heads=1)),
-    ("gpt2", dict(scale_attn_weights=False)),
+    ("gpt2", dict(scale_attn_weights=False, n_positions=23)),
     ("gpt2", dict(scale_attn_by_inverse_layer_idx=True, attn_implementation="eager")),
     ("gpt2", dict(reorder_and_upcast_attn=True, attn_implementation="eager")),
     ("qwen3", dict(attention_bias=True)),
@@ -355,7 +355,7 @@ def test_every_field_of_a_config_is_obeyed(kind, options):
     ids, mask, _ = padded((5, 23, 9))
     model = build(kind, gain=2.0, **options)
     expected = logits(model, ids), logits(model, ids, mask)
-    convert(model, every=2, window=(4, 9), sample=ids)
+    convert(model, every=2, window=(4, 9), sample=None if kind == "gpt2" else ids)
     own = logits(model, ids), logits(model, ids, mask)
     torch.testing.assert_close(own[0], expected[0], rtol=0, atol=1e-6)
     torch.testing.assert_close(own[1][mask.bool()], expected[1][mask.bool()], rtol=0, atol=1e-6)
@@ -393,6 +393,11 @@ def with_integers():
 
 
 REFUSED = [
+    (
+        lambda: build("gpt2", n_positions=8),
+        dict(every=2, sample=tokens(1, 9)),
+        "sample: expected at most 8 tokens, got 9",
+    ),
     (with_adapter, dict(every=2), "model: expected no adapters"),
     (with_integers, dict(every=2), "expected layer 1 to have floating weights"),
     (lambda: build("llama").to("meta"), dict(every=2), "some on the device meta"),

@@ -22,17 +22,9 @@ CACHE = (
 def shape(kind, **options):
     common = dict(vocab_size=VOCABULARY, pad_token_id=PAD, bos_token_id=1, eos_token_id=None)
     if kind == "gpt2":
-        return transformers.GPT2Config(
-            n_embd=32,
-            n_layer=4,
-            n_head=4,
-            n_positions=64,
-            attn_pdrop=0.0,
-            embd_pdrop=0.0,
-            resid_pdrop=0.0,
-            **common,
-            **options,
-        )
+        common |= dict(n_embd=32, n_layer=4, n_head=4, n_positions=64)
+        common |= dict(attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0)
+        return transformers.GPT2Config(**{**common, **options})
     common |= dict(
         hidden_size=32,
         intermediate_size=48,
