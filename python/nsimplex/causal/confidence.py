@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -243,14 +242,7 @@ def check_samples(
     min_frequency: float | None,
     n_jobs: int | None,
 ) -> None:
-    """Raises a TypeError or ValueError for options that are wrong, even if no samples are drawn."""
-    if not isinstance(confidence, numbers.Integral):
-        raise TypeError(f"[{label}] confidence: expected an integer, got {describe(confidence)}")
-    for name, value in (("min_frequency", min_frequency), ("n_jobs", n_jobs)):
-        kind = numbers.Integral if name == "n_jobs" else numbers.Real
-        if value is not None and not isinstance(value, kind):
-            word = "an integer" if name == "n_jobs" else "a number"
-            raise TypeError(f"[{label}] {name}: expected {word} or None, got {describe(value)}")
+    """Raises a ValueError for options that are wrong, even if no samples are drawn."""
     check_sampling(label, resampling, n_jobs)
     if min_frequency is not None:
         if not confidence:

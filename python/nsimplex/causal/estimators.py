@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .._arguments import checked_methods, describe
+from .._arguments import checked_methods
 from .._choices import Estimator, Missing, Resampling, ScreenBy
 from .._printable import printable
 from .columns import (
@@ -424,11 +424,6 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
 
     def _check_orientation(self, groups: Any, targets: Any) -> None:
         """Refuses what :func:`orient_by_noise` would not take into account."""
-        if type(self.orient_by_noise).__name__ not in ("bool", "bool_"):  # also NumPy's
-            raise TypeError(
-                f"[{type(self).__name__}] orient_by_noise: expected True or False, got "
-                f"{describe(self.orient_by_noise)}"
-            )
         if not self.orient_by_noise:
             return
         check_orientation(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._arguments import describe
+from .._arguments import check_parameters, describe
 from .._choices import Missing, ScreenBy
 from .._printable import printable
 from .arrays import Table, read_columns
@@ -148,6 +148,7 @@ class TableReading:
 
     def _check_options(self, X: Any) -> None:
         """Refuses options that the table has no use for, and wrong ones that it does not need."""
+        check_parameters(self)
         name, label = type(self).__name__, "layer" if self.layer else "raw"
         path = os.fspath(X) if isinstance(X, (str, os.PathLike)) else ""
         if (self.layer or self.raw) and not is_anndata(X) and not path.endswith(".h5ad"):
@@ -155,7 +156,7 @@ class TableReading:
                 f"[{name}] {label}: expected an AnnData object or an h5ad file, got "
                 f"{describe(path or X)}"
             )
-        if isinstance(self.screen, int) and (self.screen == 1 or self.screen < 0):
+        if self.screen == 1 or self.screen < 0:
             raise ValueError(f"[{name}] screen: expected 0 or at least 2, got {self.screen}")
         if self.screen_by not in ("correlation", "variance"):
             raise ValueError(

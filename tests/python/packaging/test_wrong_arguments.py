@@ -10,7 +10,7 @@ from impostors import impostors, same, wrong_numbers
 from public_calls import CALLS, MODULES, public_functions
 
 import nsimplex
-from nsimplex import distributed
+from nsimplex import causal, distributed
 from nsimplex.causal.pipeline import CausalPipeline
 
 FUNCTIONS = public_functions()
@@ -200,6 +200,73 @@ def test_an_argument_is_what_its_type_says(name, tmp_path, monkeypatch):
                     continue
                 if refused or not same(found, honest):
                     complaints.append(f"{own}={kind}: taken for something else")
+    assert not complaints, "\n".join(complaints)
+
+
+def _columns() -> torch.Tensor:
+    """A table whose columns cause each other against their order."""
+    draw = torch.Generator().manual_seed(1)
+    x = torch.randn(60, 3, dtype=torch.float64, generator=draw)
+    x[:, 1] += 2 * x[:, 2]
+    x[:, 0] += 2 * x[:, 1]
+    return x
+
+
+#: Parameters of CausalGraph, and arguments of its fit, that change the answer.
+PARAMETERS = dict(
+    estimator="order",
+    nonlinear=False,
+    standardise=True,
+    threshold=0.1,
+    sparsity=None,
+    rank=2,
+    sample=False,
+    orient_by_noise=False,
+    soft=False,
+    missing="refuse",
+    drop=True,
+    screen=3,
+    screen_by="variance",
+    confidence=2,
+    resampling="halves",
+    min_frequency=0.5,
+    n_jobs=1,
+    seed=1,
+)
+FIT = dict(
+    names=["a", "b", "c"],
+    forbidden=[(0, 1)],
+    required=[(2, 1)],
+    tiers=[2, 1, 0],
+    groups=[row % 2 for row in range(60)],
+    targets=[-1, 1, 2] * 20,
+)
+
+
+@pytest.mark.parametrize("cls", [causal.CausalGraph, CausalPipeline])
+def test_estimators_take_parameters_and_rows_for_what_they_are(cls):
+    def fitted(options, arguments, table=None):
+        x = _columns() if table is None else table
+        found = cls(**(PARAMETERS | options)).fit(x, **(FIT | arguments))
+        return found.adjacency_, found.frequencies_, torch.as_tensor(found.transform(x))
+
+    honest, complaints = fitted({}, {}), []
+    cases = [(name, good, 0) for name, good in PARAMETERS.items()]
+    cases += [(name, good, 1) for name, good in FIT.items()] + [("X", _columns(), 2)]
+    known = {*PARAMETERS, *FIT, "X"}
+    for name, good, where in cases:
+        for refused, values in ((False, impostors(good)), (True, wrong_numbers(good))):
+            for kind, value in values.items():
+                given = [{}, {}, None]
+                given[where] = value if where == 2 else {name: value}
+                try:
+                    found = fitted(*given)
+                except Exception as error:
+                    if fault := fault_of(error, known):
+                        complaints.append(f"{name}={kind}: {fault}: {str(error)[:200]!r}")
+                    continue
+                if refused or not same(found, honest):
+                    complaints.append(f"{name}={kind}: taken for something else")
     assert not complaints, "\n".join(complaints)
 
 
