@@ -131,7 +131,8 @@ def _account(
     ignore: Sequence[str],
 ) -> None:
     """Names the attributes that are not taken."""
-    left, rest = {}, {}
+    left: dict[str, list[str]] = {}
+    rest: dict[str, list[str]] = {}
     for place, rows in (("node", of_nodes), ("edge", of_edges), ("graph", of_graphs)):
         known = {name: value for own in rows for name, value in own.items()}
         left[place] = [name for name in known if name not in taken[place]]

@@ -44,7 +44,7 @@ def read_hdf5(path: str) -> dict[str, Any]:
         raise ValueError(f"cannot read {printable(path)}: it needs the package h5py") from None
     with foreign_file(path, "h5 file") as file, h5py.File(path, "r") as content:
         own: dict[str, Any] = {}
-        for name in content:
+        for name in map(str, content):
             where = f"{file.at}array {printable(name)[:60]}: "
             if not isinstance(content.get(name, getlink=True), h5py.HardLink):
                 raise ValueError(f"{where}expected data of this file, got a link")
@@ -54,7 +54,7 @@ def read_hdf5(path: str) -> dict[str, Any]:
             if dataset.is_virtual or dataset.external:
                 raise ValueError(f"{where}expected data of this file, got those of others")
             chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-            file.require_bytes(max(chunk, dataset.size * dataset.dtype.itemsize), name)
+            file.require_bytes(max(chunk, dataset.size * dataset.dtype.itemsize), printable(name))
             own[name] = dataset
         file.require_bytes(sum(each.size * each.dtype.itemsize for each in own.values()))
         return {
