@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from ._printable import output_failed
 from .nn.graph_training import Stopped
 
 STOPPED = 130  # the exit code of a command that was told to stop
@@ -78,7 +79,10 @@ class Channel:
             self._print(**message)
 
     def _print(self, **message: Any) -> None:
-        print(json.dumps(message), file=self._out, flush=True)
+        try:
+            print(json.dumps(message), file=self._out, flush=True)
+        except OSError as error:
+            raise SystemExit(output_failed(self._out, error)) from None
 
     def _ask(self, **message: Any) -> str:
         self._send(**message)

@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 from ._joining import agree_on_name
 from ._library import PREFIX
+from ._printable import end_process
 
 _DEFAULT_TIMEOUT = 600.0
 #: How long ranks wait for others to start, at least. Processes that load the libraries on a busy
@@ -52,9 +53,7 @@ def main(command: str) -> NoReturn:
     """Runs the command with the arguments of this process and ends the process."""
     code = run_command(command, sys.argv[1:])
     # Not sys.exit: a group whose ranks are lost would wait for them when it is destroyed.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    end_process(code)
 
 
 def join_programs() -> bool:

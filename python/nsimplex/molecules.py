@@ -241,6 +241,10 @@ def convert(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    return exit_code(lambda: _convert(_options(arguments)), "molecules")
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m nsimplex.molecules", description=(__doc__ or "").split("\n")[0]
     )
@@ -258,8 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--skip-bad", action="store_true", help="leave out lines that cannot be used, and name them"
     )
-    options = parser.parse_args(arguments)
-    return exit_code(lambda: _convert(options), "molecules")
+    return parser.parse_args(arguments)
 
 
 def _convert(options: argparse.Namespace) -> None:

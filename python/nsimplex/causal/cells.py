@@ -157,6 +157,10 @@ def _convert(options: argparse.Namespace) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Writes an h5ad file and its labels as csv files; returns the exit code."""
+    return exit_code(lambda: _convert(_options(arguments)), "nsimplex.causal.cells")
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m nsimplex.causal.cells", description="Write an h5ad file as a csv table"
     )
@@ -179,8 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="OBS_COLUMN=FILE",
         help="also write a column of obs as a csv of labels, for causal classify; may be repeated",
     )
-    options = parser.parse_args(arguments)
-    return exit_code(lambda: _convert(options), "nsimplex.causal.cells")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@ start it: OPTIONS are a JSON object, and standard output has lines of JSON."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 from .._command_channel import Channel, serve
 from .._on_ranks import join_programs
+from .._printable import end_process
 from ..nn.graph_ranks import GraphRanks, RanksLost
 from .predicting import predict
 from .training import train
@@ -37,9 +37,7 @@ def main() -> int:
         code = int(ends.code or 0)
     if joined:
         # The group would wait for ranks that are lost when it is destroyed.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        end_process(code)
     return code
 
 

@@ -10,7 +10,7 @@ from .._printable import exit_code
 from . import write_report
 
 
-def main() -> int:
+def _run() -> None:
     parser = argparse.ArgumentParser(prog="nsimplex report", description="Write DIR/report.html")
     parser.add_argument("directory", metavar="DIR")
     parser.add_argument(
@@ -21,14 +21,14 @@ def main() -> int:
         help="show the strongest part of a learned graph around this column; may be repeated",
     )
     options = parser.parse_args()
+    try:
+        print(write_report(options.directory, columns=options.column))
+    except ValueError as error:
+        raise ValueError(str(error).replace("[write_report] columns:", "--column:")) from None
 
-    def write() -> None:
-        try:
-            print(write_report(options.directory, columns=options.column))
-        except ValueError as error:
-            raise ValueError(str(error).replace("[write_report] columns:", "--column:")) from None
 
-    return exit_code(write)
+def main() -> int:
+    return exit_code(_run)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from nsimplex import _printable
 from nsimplex._csv_text import read_rows
 from nsimplex._printable import exit_code, printable
 
@@ -69,34 +70,28 @@ CLOSED = "nsimplex: cannot write to standard output: Bad file descriptor\n"
 
 
 @pytest.mark.parametrize("action", ["print('a line')", "print('a line' * 100_000)", "help()"])
-def test_output_that_cannot_be_written_is_said_once(action, subprocess_env):
+def test_output_that_cannot_be_written_is_said_once(action):
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
     code = (
-        "import argparse, sys; from nsimplex._printable import exit_code;"
+        "import argparse, sys; from _printable import exit_code;"
         "help = lambda: argparse.ArgumentParser().parse_args(['--help']);"
         f"sys.exit(exit_code(lambda: {action}))"
     )
+    # The module alone, since the package takes seconds to load.
+    alone = {**os.environ, "PYTHONPATH": os.path.dirname(_printable.__file__)}
     for stream, said in ((">/dev/full", FULL), (">&-", CLOSED)):
         line = f'"{sys.executable}" -c "{code}" {stream}'
-        done = subprocess.run(line, shell=True, capture_output=True, text=True, env=subprocess_env)
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, env=alone)
         assert (done.returncode, done.stderr) == (1, said)
-        silent = subprocess.run(f"{line} 2>/dev/full", shell=True, env=subprocess_env)
+        silent = subprocess.run(f"{line} 2>/dev/full", shell=True, env=alone)
         assert silent.returncode == 1
 
 
 def test_commands_of_python_say_that_the_disk_is_full(subprocess_env):
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
-    commands = (
-        "nsimplex.lm --help",
-        "nsimplex.graph train --help",
-        "nsimplex.causal fit --help",
-        "nsimplex.report --help",
-        "nsimplex.lab.scale",
-        "nsimplex.molecules --help",
-        "nsimplex.causal.cells --help",
-    )
+    commands = ("nsimplex.lm --help", "nsimplex.report --help")
     with open("/dev/full", "wb") as full:
         running = [
             subprocess.Popen(
