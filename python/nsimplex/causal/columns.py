@@ -190,11 +190,11 @@ def column_kinds(
         raise ValueError(f"[{function}] kinds: expected one kind per column, got {kinds!r}")
     found = per_column(function, "kinds", "one kind", kinds, columns)
     if isinstance(found, dict):
-        given, found = found, [found.get(at, "continuous") for at in used]
-        entries = given.values()
+        entries = list(found.values())
+        found = [found.get(at, "continuous") for at in used]
     else:
-        found = [found[at] for at in used] if len(found) == columns.count else found
         entries = found
+        found = [found[at] for at in used] if len(found) == columns.count else found
     known = get_args(ColumnKind)
     for kind in entries:
         if kind not in known:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import torch
 
 from .._arguments import checked, checked_methods, describe
-from .._hints import Numbers
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
 from .columns import Columns, Names
@@ -90,9 +89,9 @@ def draw_graph(
     columns: Sequence[str | int] = (),
     most: int = 60,
     scores: Any = None,
-    frequencies: Numbers | None = None,
-    low: Numbers | None = None,
-    high: Numbers | None = None,
+    frequencies: Any = None,
+    low: Any = None,
+    high: Any = None,
     reversible: Sequence[tuple[int, int]] = (),
 ) -> GraphPicture:
     """Draws a causal graph in rows, from causes at the top down to effects.

@@ -124,12 +124,12 @@ def _are_numbers(labels: Sequence[Any]) -> bool:
     )
 
 
-def row_labels(table: object) -> list[Any] | None:
+def row_labels(table: Any) -> Sequence[Any] | None:
     """The labels of the rows of a data frame of pandas or of an AnnData object; None for other
     tables."""
     if is_anndata(table):
-        return list(getattr(table, "obs_names", []))
-    return list(getattr(table, "index", [])) if is_pandas(table) else None
+        return table.obs_names
+    return table.index if is_pandas(table) else None
 
 
 def listed(expected: str, values: Any) -> list[Any]:
