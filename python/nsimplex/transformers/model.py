@@ -42,25 +42,33 @@ _OF_OTHERS = (
 _FIXED_ROTARY = ("default", "linear", "yarn", "llama3", "proportional")
 
 
-def _require_rotary(at: str, rope: dict[str, Any], in_simplicial_layers: bool) -> None:
-    """Check that all layers rotate by the same frequencies."""
+def _require_rotary(at: str, config: SimplicialConfig) -> None:
+    """Check that all layers rotate by the same frequencies, which can be computed."""
+    rope: Any = config.rope_parameters
     parts = [name for name, value in rope.items() if isinstance(value, dict)]
     require(
         not parts,
         f"{at}rope_parameters: expected one set for all layers, got some for {', '.join(parts)}",
     )
     kind, part = rope["rope_type"], rope.get("partial_rotary_factor")
+    kinds = _FIXED_ROTARY if config.rotary else ("default", *ROPE_INIT_FUNCTIONS)
+    require(
+        kind in kinds,
+        f"{at}rope_parameters['rope_type']: expected one of {', '.join(kinds)}"
+        f"{' for rotary=True' * config.rotary}, got {describe(kind)}",
+    )
     require(
         kind == "proportional" or part in (None, 1),
         f"{at}rope_parameters['partial_rotary_factor']: expected 1, for layers rotate whole heads, "
         f"got {describe(part)}",
     )
-    if in_simplicial_layers:
-        require(
-            kind in _FIXED_ROTARY,
-            f"{at}rope_parameters['rope_type']: expected one of {', '.join(_FIXED_ROTARY)} for "
-            f"rotary=True, got {describe(kind)}",
-        )
+    try:
+        rotary_frequencies(config, _known(config.head_dim) // 2)
+    except KeyError as error:
+        name = error.args[0]
+        raise ValueError(
+            f"{at}rope_parameters[{name!r}]: expected one for rope_type {kind}, got none"
+        ) from None
 
 
 def rotary_frequencies(config: LlamaConfig, planes: int) -> tuple[list[float] | None, float]:
@@ -154,8 +162,12 @@ class SimplicialConfig(LlamaConfig):
             f"{at}rotary: form product of order {self.order} does not depend on relative positions "
             "alone; use form determinant",
         )
-        rope: Any = self.rope_parameters
-        _require_rotary(at, rope, self.rotary)
+        require(
+            _known(self.head_dim) % 2 == 0 or (self.every == 1 and (chunk > 2 or not self.rotary)),
+            f"{at}head_dim: expected an even number, for layers that rotate pairs of channels, got "
+            f"{self.head_dim}",
+        )
+        _require_rotary(at, self)
 
 
 class SimplicialSelfAttention(nn.Module):

@@ -262,6 +262,7 @@ def test_bfloat16_is_near_float32():
         (dict(norm="k"), "norm"),
         (dict(scale="big"), "scale"),
         (dict(form="determinant"), "head_dim"),
+        (dict(hidden_size=36), "head_dim: expected an even number"),
         (dict(rotary=True), "rotary"),
         (dict(num_key_value_heads=3), "num_key_value_heads: expected a divisor"),
     ],
@@ -340,6 +341,16 @@ def test_rotations_that_layers_would_not_share_are_refused():
         (dynamic, True, "rope_parameters['rope_type']: expected one of default, linear"),
         (long, True, "rope_parameters['rope_type']: expected one of default, linear"),
         (part, False, "rope_parameters['partial_rotary_factor']: expected 1"),
+        (
+            dict(rope_type="linear", rope_theta=100.0),
+            False,
+            "rope_parameters['factor']: expected one for rope_type linear, got none",
+        ),
+        (
+            dict(rope_type="spiral", rope_theta=100.0),
+            False,
+            "rope_parameters['rope_type']: expected one of default, ",
+        ),
         (layers, False, "rope_parameters: expected one set for all layers, got some for full"),
     ):
         with pytest.raises(ValueError) as caught:
