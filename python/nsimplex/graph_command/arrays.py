@@ -119,7 +119,11 @@ def _read_arrays(file: ForeignFile, path: str, arrays: dict[str, Any], recipe: R
     if all(name in arrays for name in recipe.targets):
         for name in recipe.targets:
             value = np.asarray(arrays[name])
-            own = value.reshape(len(value), -1) if value.ndim else value.reshape(1, 1)
+            own = (
+                value.reshape(len(value), math.prod(value.shape[1:]))
+                if value.ndim
+                else value[None, None]
+            )
             wanted = count if count is not None else np.asarray(arrays["edge_index"]).shape[1]
             if len(own) != wanted:
                 raise ValueError(
@@ -154,8 +158,9 @@ def _masks(
         return None
     found = {}
     for part, name in _MASKS.items():
-        own = torch.as_tensor(np.asarray(arrays.get(name, False)))
-        if own.dtype == torch.bool and own.dim() == 1:
+        value = np.asarray(arrays.get(name, False))
+        if value.dtype == np.bool_ and value.ndim == 1:
+            own = torch.as_tensor(value)
             if len(own) != data.num_nodes:
                 raise ValueError(
                     f"{at}array {name}: expected a row per node, {data.num_nodes}, got {len(own)}"
@@ -182,7 +187,8 @@ def _name_the_rest(path: str, arrays: Mapping[str, Any], recipe: Recipe) -> None
     """Names the arrays that nothing takes. Weights of edges are features, as all columns of csv."""
     known = {"edge_index", "ptr", *recipe.targets}
     known.update(_MASKS.values() if recipe.task == "node" else ())
-    known.update(name for names in _NAMES.values() for name in names)
+    for names in _NAMES.values():
+        known.update([name for name in names if name in arrays][:1])
     rest = [name for name in arrays if name not in known and name not in WEIGHTS]
     recipe.seen += [*rest, *(name for name in WEIGHTS if name in arrays)]
     recipe.require_ignored()
@@ -195,18 +201,31 @@ def _weights(at: str, arrays: Mapping[str, Any], recipe: Recipe, own: Tensor | N
     for name in WEIGHTS:
         if arrays.get(name) is None or name in (*recipe.ignore, *recipe.targets):
             continue
-        weight = _tensor(at, name, arrays[name]).float()
+        weight = _rows(at, name, arrays[name]).float()
         if own is not None and (not own.is_floating_point() or len(own) != len(weight)):
             raise ValueError(
                 f"{at}array {name}: expected as many rows of numbers in the other features of "
                 f"edges, got {own.dtype} {list(own.shape)}; --ignore {name} leaves it out"
             )
-        parts.append(weight[:, None] if weight.dim() == 1 else weight)
-    return (
-        torch.cat([each[:, None] if each.dim() == 1 else each for each in parts], 1)
-        if parts
-        else None
-    )
+        parts.append(weight)
+    return torch.cat(parts, 1) if parts else None
+
+
+def _rows(at: str, name: str, value: Any) -> Tensor:
+    """Features [rows, d]."""
+    made = _tensor(at, name, value)
+    if made.dim() not in (1, 2):
+        raise ValueError(
+            f"{at}array {name}: expected rows of numbers, got shape {list(made.shape)}"
+        )
+    return made[:, None] if made.dim() == 1 else made
+
+
+def _whole(at: str, name: str, value: Any) -> int:
+    made = _tensor(at, name, value)
+    if made.numel() != 1 or (made.is_floating_point() and not made.item().is_integer()):
+        raise ValueError(f"{at}array {name}: expected a whole number, got {made.tolist()!r:.40}")
+    return int(made)
 
 
 def _indexed(file: ForeignFile, arrays: dict[str, Any], recipe: Recipe) -> GraphData:
@@ -217,7 +236,8 @@ def _indexed(file: ForeignFile, arrays: dict[str, Any], recipe: Recipe) -> Graph
     found: dict[str, Any] = {}
     for name, names in _NAMES.items():
         known = next((each for each in names if arrays.get(each) is not None), None)
-        found[name] = None if known is None else _tensor(at, known, arrays[known])
+        read = _READERS.get(name, _tensor)
+        found[name] = None if known is None else read(at, known, arrays[known])
     found["edge_features"] = _weights(at, arrays, recipe, found["edge_features"])
     for of in ("node", "edge"):
         own = found[f"{of}_features"]
@@ -225,19 +245,26 @@ def _indexed(file: ForeignFile, arrays: dict[str, Any], recipe: Recipe) -> Graph
         if own is None and of == "edge" and width and not len(arrays["edge_index"][0]):
             found["edge_features"] = torch.empty(0, width)  # a graph without edges
         if own is not None:
-            own = own[:, None] if own.dim() == 1 else own
             found[f"{of}_features"] = _codes_or_numbers(own, recipe, of)
         _check_columns(at, found[f"{of}_features"], recipe, of)
     for name in ("num_nodes", "num_graphs"):
-        found[name] = None if found[name] is None else int(found[name])
         file.require_nodes(found[name] or 0)
     index = _tensor(at, "edge_index", arrays["edge_index"])
-    file.require_nodes(int(index.max()) if index.numel() else 0)
+    if index.numel() and not index.is_floating_point():
+        file.require_nodes(int(index.max()))
     return from_edge_index(
         index,
         directions="given" if recipe.directed else "undirected",
         **found,
     )
+
+
+_READERS: dict[str, Any] = {
+    "node_features": _rows,
+    "edge_features": _rows,
+    "num_nodes": _whole,
+    "num_graphs": _whole,
+}
 
 
 def _codes_or_numbers(own: Tensor, recipe: Recipe, of: str) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 import zipfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from .._foreign_files import ForeignFile, foreign_file
 from .._printable import printable
+from ..graph import ConversionWarning
+from ..graph.conversion_checks import WEIGHTS
 
 #: Attributes of the nodes of a graph, which tell their number where nothing else does.
 _OF_NODES = ("x", "node_features", "pos", "z", "train_mask")
@@ -230,7 +233,8 @@ def _joined(
         "num_nodes": int(nodes.sum()),
         "num_graphs": len(graphs),
     }
-    features = {name for names in _FEATURES for name in names}
+    features = {*WEIGHTS, *(name for names in _FEATURES for name in names)}
+    apart = []
     for name in dict.fromkeys(key for own in graphs for key in own):
         if name in found or name == "ptr":
             continue
@@ -241,6 +245,14 @@ def _joined(
         except ValueError as error:
             if used:
                 raise ValueError(f"{at}{error}") from None
+            apart.append(repr(name)[:60])
+    if apart:
+        warnings.warn(
+            f"{at.removeprefix('cannot read ')}left out {', '.join(apart[:8])}, whose rows cannot "
+            "be joined",
+            ConversionWarning,
+            stacklevel=2,
+        )
     return found
 
 

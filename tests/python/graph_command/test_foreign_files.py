@@ -159,6 +159,18 @@ HOSTILE = {
         lambda path: numpy.savez(path, edge_index=RING, num_graphs=2**31),
         "nodes in a file of its size, got 2147483648",
     ),
+    "npz with one number for all nodes": (
+        lambda path: numpy.savez(path, **ARRAYS | {"x": 3.0}),
+        "array x: expected rows of numbers, got shape []",
+    ),
+    "npz with a broken count": (
+        lambda path: numpy.savez(path, **ARRAYS, num_nodes=numpy.inf),
+        "array num_nodes: expected a whole number, got inf",
+    ),
+    "npz with ends that are no numbers": (
+        lambda path: numpy.savez(path, edge_index=RING / 0.0),
+        "edge_index: expected int64, got torch.float32",
+    ),
     "h5 of 2^40 rows": (filled_h5("z", shape=(2, 2**40), chunks=(2, 8)), "expected at most"),
     "h5 with a large chunk": (
         filled_h5("z", shape=(0,), maxshape=(None,), chunks=(2**24,)),
@@ -280,5 +292,14 @@ def test_arrays_that_nothing_takes_are_named(tmp_path):
     assert [each.tolist() for each in data.edge_features] == [[[1], [2], [3], [1]]]
     data = read_data(str(path), Recipe("node", ["y"], ignore=["pos", "edge_weight"])).data
     assert data.edge_features == []
+    torch.save(
+        [
+            {"edge_index": torch.as_tensor(RING), "y": torch.ones(4), "pos": torch.ones(4, own)}
+            for own in (2, 3)
+        ],
+        tmp_path / "list.pt",
+    )
+    with pytest.warns(graph.ConversionWarning, match="left out 'pos', whose rows cannot be joined"):
+        read_data(str(tmp_path / "list.pt"), Recipe("node", ["y"]))
     with pytest.raises(ValueError, match="--ignore: expected columns of pos, edge_weight, got 'z'"):
         read_data(str(path), Recipe("node", ["y"], ignore=["z"]))
