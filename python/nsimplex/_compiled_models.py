@@ -7,11 +7,11 @@ import sys
 import torch
 from torch import nn
 
-__all__ = ["forget_compiled_code", "require_hooks"]
+__all__ = ["forget_compiled_code", "require_modules"]
 
 
-def require_hooks(at: str, model: nn.Module) -> None:
-    """Check that the model's modules are Python's own, which run their hooks."""
+def require_modules(at: str, model: nn.Module) -> None:
+    """Check that the model's modules are Python's own, which run their hooks and keep state."""
     for name, module in model.named_modules():
         kind = None
         if isinstance(module, torch.jit.ScriptModule):
@@ -22,7 +22,7 @@ def require_hooks(at: str, model: nn.Module) -> None:
             kind = None if called - {"_guards_fn"} else "an exported program"
         if kind is not None:
             raise ValueError(
-                f"{at}model: expected modules of Python, got {kind}, which runs no hooks: "
+                f"{at}model: expected modules of Python, got {kind}, which runs none: "
                 f"{name or 'the model itself'}"
             )
 

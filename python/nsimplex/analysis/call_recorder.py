@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .._arguments import describe
-from .._compiled_models import require_hooks
+from .._compiled_models import require_modules
 from .attention_calls import AttentionCall
 from .listed_calls import ListedCall
 from .other_calls import FaceCall, SeparableCall
@@ -357,7 +357,7 @@ def _einsum_operands(
 
 def run_recorded(model: nn.Module, batch: Any, function: str) -> CallRecorder:
     """Runs the model once, in evaluation mode and without gradients, and records its calls."""
-    require_hooks(f"[{function}] ", model)
+    require_modules(f"[{function}] ", model)
     training = {module: module.training for module in model.modules()}
     config = getattr(model, "config", None)
     caches = getattr(config, "use_cache", None)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked, checked_methods
-from .._compiled_models import require_hooks
+from .._compiled_models import require_modules
 from .._library import operators
 
 __all__ = [
@@ -185,7 +185,7 @@ class SmoothingMonitor:
     def __init__(
         self, model: torch.nn.Module, *, modules: Iterable[str] | None = None, exact: bool = False
     ) -> None:
-        require_hooks("[SmoothingMonitor] ", model)
+        require_modules("[SmoothingMonitor] ", model)
         known = dict(model.named_modules())
         if modules is None:
             modules = [

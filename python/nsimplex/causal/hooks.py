@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._arguments import checked_methods, describe
-from .._compiled_models import forget_compiled_code, require_hooks
+from .._compiled_models import forget_compiled_code, require_modules
 from ..rotary import rotary
 
 #: Names of the projections to queries and keys, and of one projection to queries, keys and values.
@@ -41,7 +41,7 @@ class CausalEncoding:
         rows: Tensor | None,
         heads: int | None,
     ):
-        require_hooks("[encode] ", model)
+        require_modules("[encode] ", model)
         tokens = _Tokens(leading, rows)
         self._undo: list[Callable[[], None]] = []
         self.attentions: list[str] = []

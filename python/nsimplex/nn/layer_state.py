@@ -15,6 +15,7 @@ import torch._C._functorch as functorch
 from torch import Tensor, nn
 
 from .._arguments import describe
+from .._compiled_models import require_modules
 from .checks import require
 from .select import Linear, Select
 
@@ -60,13 +61,17 @@ def auxiliary_loss(model: nn.Module) -> Tensor | None:
 
     Raises:
         ValueError: while gradients are recorded, if the last run computed the layers in a way that
-            loses their losses: in a reentrant checkpoint, or in a transform of ``torch.func``.
+            loses their losses: in a reentrant checkpoint, or in a transform of ``torch.func``. A
+            scripted, traced or exported model.
     """
     require(
         isinstance(model, nn.Module),
         f"[auxiliary_loss] model: expected a module, got {describe(model)}",
     )
-    losses = [loss for layer in innermost_layers(model) if (loss := layer._own_loss()) is not None]
+    layers = innermost_layers(model)
+    if not layers:
+        require_modules("[auxiliary_loss] ", model)
+    losses = [loss for layer in layers if (loss := layer._own_loss()) is not None]
     if not losses:
         return None
     return sum((loss.to(losses[0].device) for loss in losses[1:]), losses[0])

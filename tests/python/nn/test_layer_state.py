@@ -313,6 +313,9 @@ def test_ways_that_keep_the_loss():
     stored.seek(0)
     again = torch.load(stored, weights_only=False)
     assert again.auxiliary_loss is None
+    exported = torch.export.export(torch.nn.Linear(16, 16), (x,)).module()
+    with pytest.raises(ValueError, match=r"\[auxiliary_loss\] model: expected modules of Python"):
+        nn.auxiliary_loss(exported)
     replica = layer()._replicate_for_data_parallel()
     with pytest.raises(ValueError, match="auxiliary_loss: expected DistributedDataParallel"):
         replica(x)
