@@ -223,7 +223,7 @@ def _rows(at: str, name: str, value: Any) -> Tensor:
 
 def _whole(at: str, name: str, value: Any) -> int:
     made = _tensor(at, name, value)
-    if made.numel() != 1 or (made.is_floating_point() and not made.item().is_integer()):
+    if made.numel() != 1 or (made.is_floating_point() and float(made) % 1 != 0):
         raise ValueError(f"{at}array {name}: expected a whole number, got {made.tolist()!r:.40}")
     return int(made)
 

@@ -45,7 +45,8 @@ def require_targets(
 
     Args:
         rows, outputs: how many rows and outputs the targets belong to.
-        kept: numbers of the rows that need a class; None: all. Others may have -1, "unknown".
+        kept: numbers of the rows that need a class; None: all. In others a number below 0 is an
+            unknown class.
 
     Raises:
         TypeError: another dtype.
@@ -58,11 +59,12 @@ def require_targets(
             raise TypeError(f"{at}expected int64 of classes, got {targets.dtype}")
         if targets.shape != (rows,):
             raise ValueError(f"{at}expected a class per row, [{rows}], got {list(targets.shape)}")
-        bad = targets >= outputs
-        least = -1 if kept is not None else 0
-        bad |= targets < least
+        unknown = targets < 0
         if kept is not None:
-            bad[kept] |= targets[kept] < 0
+            needed = torch.zeros_like(unknown)
+            needed[kept] = True
+            unknown &= needed
+        bad = unknown | (targets >= outputs)
         wanted = f"classes 0 to {outputs - 1}"
     else:
         if targets.is_complex() or (target == "number" and targets.dtype == torch.bool):

@@ -106,7 +106,7 @@ def fit_graphs(
             ranks, or other data on some rank.
         RuntimeError: a message between ranks failed.
 
-    NaN marks a target that is not known, and so does the class -1 in rows that are in no part of
+    NaN marks a target that is not known, and so does a class below 0 in rows that are in no part of
     the split. Everything is checked before the model changes. If a class has no training row, all
     validation rows of a binary target have one class, or no row of a part has a target in a column,
     a warning says so.

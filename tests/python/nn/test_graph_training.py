@@ -248,8 +248,9 @@ def test_rows_without_a_target_may_stay():
     known = torch.tensor([1.0, NAN, 3.0, 4.0, NAN, 6.0])
     fit_graphs(MessagePassing("node", "number", **SHAPE), ring(known), PARTS, epochs=1)
     outside = PARTS._replace(test=torch.empty(0, dtype=torch.int64))
-    labels = torch.tensor([0, 1, 0, 1, 0, -1])
-    fit_graphs(MessagePassing("node", "classes", 2, **SHAPE), ring(labels), outside, epochs=1)
+    for unknown in (-1, -100):
+        labels = torch.tensor([0, 1, 0, 1, 0, unknown])
+        fit_graphs(MessagePassing("node", "classes", 2, **SHAPE), ring(labels), outside, epochs=1)
     for kind, targets, said in (
         ("number", torch.stack([known, known * NAN], 1), r"no training row .* the columns \[1\]"),
         ("classes", torch.zeros(6, dtype=torch.int64), "all training rows have one class"),
