@@ -23,7 +23,13 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import notebooks  # noqa: E402
 
-FIRST = "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"
+FIRST = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md",
+    "SECURITY.md",
+)
 MODULES = (
     "nsimplex",
     "nsimplex.nn",

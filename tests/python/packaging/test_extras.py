@@ -26,9 +26,9 @@ def words(page):
     return " ".join(page.read_text(encoding="utf-8").split())
 
 
-def test_the_tour_has_a_row_per_extra(root, extras):
-    page = (root / "docs" / "tour.md").read_text(encoding="utf-8")
-    section = page.partition("### Optional packages")[2]
+def test_the_page_about_installing_has_a_row_per_extra(root, extras):
+    page = (root / "docs" / "install.md").read_text(encoding="utf-8")
+    section = page.partition("## Optional packages")[2]
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE)
     assert {extra: packages.split(", ") for extra, packages in rows} == extras
 
@@ -57,15 +57,23 @@ def test_commands_name_a_package_with_its_extra(root, extras):
 
 
 def test_the_supported_versions_are_those_that_pages_tell(root, project):
-    readme, tour = (words(root / page) for page in ("README.md", "docs/tour.md"))
-    assert project["requires-python"] == ">=3.10" and "Python 3.10 or later" in readme
-    assert "torch 2.11 to 2.14" in readme and "torch 2.11 to 2.14" in tour
+    assert project["requires-python"] == ">=3.10"
+    for page in ("README.md", "docs/install.md"):
+        assert "Python 3.10 or later and torch 2.11 to 2.14" in words(root / page), page
 
 
-def test_the_classifiers_name_the_versions_of_the_systems_of_the_readme(root, project):
+def test_the_page_about_installing_names_the_packages_that_are_set_up(root):
+    script = (root / "tools" / "bootstrap").read_text(encoding="utf-8")
+    packages = script.partition("\npackages=(")[2].partition(")")[0].split()
+    page = (root / "docs" / "install.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| [^|]+ \| `([^`|]+)` \|", page, re.MULTILINE)
+    assert set(packages) == set(" ".join(named).split())
+
+
+def test_the_classifiers_name_the_versions_of_the_systems_of_the_page(root, project):
     """Debian 12 has Python 3.11, Ubuntu 24.04 has 3.12, and Debian 13 has 3.13."""
     named = [each for each in project["classifiers"] if each.startswith("Programming Language ::")]
     minors = [each.rpartition(" ")[2] for each in named if ":: Python :: 3." in each]
     assert minors == ["3.11", "3.12", "3.13"]
-    readme = words(root / "README.md")
-    assert all(system in readme for system in ("Debian 12", "Debian 13", "Ubuntu 24.04"))
+    page = words(root / "docs" / "install.md")
+    assert all(system in page for system in ("Debian 12", "Debian 13", "Ubuntu 24.04"))
