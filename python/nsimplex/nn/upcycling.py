@@ -309,6 +309,16 @@ def _run(model: nn.Module, tokens: Tensor) -> None:
     (decoder if isinstance(decoder, nn.Module) else model)(tokens)
 
 
+def require_sample(at: str, name: str, tokens: Tensor, model: Any) -> None:
+    """Check tokens that a model is run on, also that it has positions for them."""
+    require_tokens(at, name, tokens, model)
+    most = getattr(getattr(model, "config", None), "n_positions", None)  # of GPT-2 alone
+    require(
+        most is None or tokens.size(1) <= most,
+        f"{at}{name}: expected at most {most} tokens in a row, got {tokens.size(1)}",
+    )
+
+
 @checked
 def order_shares(model: nn.Module, tokens: Tensor) -> list[Tensor]:
     """Mean share of the softmax mass that tuples of higher order hold, [Hq] per converted layer.
@@ -319,7 +329,7 @@ def order_shares(model: nn.Module, tokens: Tensor) -> list[Tensor]:
     """
     with _recorded(model) as parts:
         require(len(parts) > 0, "[order_shares] model: expected a converted model")
-        require_tokens("[order_shares] ", "tokens", tokens, model)
+        require_sample("[order_shares] ", "tokens", tokens, model)
         _run(model, tokens)
         return [
             torch.sigmoid(torch.cat(part.ratios) + part.logit_bias[:, None]).mean((0, 2))
@@ -341,7 +351,7 @@ def calibrate(model: nn.Module, tokens: Tensor, share: float = _START_SHARE) -> 
     require(0 < share < 1, f"[calibrate] share: expected 0 < share < 1, got {share}")
     with _recorded(model) as parts:
         require(len(parts) > 0, "[calibrate] model: expected a converted model")
-        require_tokens("[calibrate] ", "tokens", tokens, model)
+        require_sample("[calibrate] ", "tokens", tokens, model)
         before = [part.start.clone() for part in parts]
         for part in parts:
             part.start.fill_(-math.inf)

@@ -14,8 +14,15 @@ from transformers import AutoConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from .._arguments import checked, describe
-from ..nn.checks import require, require_tokens
-from ..nn.upcycling import _SAMPLE, HigherOrderPart, calibrate, chosen_layers, windows_of
+from ..nn.checks import require
+from ..nn.upcycling import (
+    _SAMPLE,
+    HigherOrderPart,
+    calibrate,
+    chosen_layers,
+    require_sample,
+    windows_of,
+)
 from .attention import attend, require_causal_model, stored
 from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
 
@@ -236,17 +243,12 @@ def convert(
         f"[convert] model: expected a model of Transformers, got {describe(model)}",
     )
     _require_plain_weights(model)
-    most = getattr(model.config, "n_positions", None)  # of GPT-2: others take any length
     if sample is None:
         rows, length = _SAMPLE
         generator = torch.Generator().manual_seed(0)
-        shape = (rows, min(length, most or length))
+        shape = (rows, min(length, getattr(model.config, "n_positions", length)))
         sample = torch.randint(model.config.vocab_size, shape, generator=generator)
-    require_tokens("[convert] ", "sample", sample, model)
-    require(
-        most is None or sample.size(1) <= most,
-        f"[convert] sample: expected at most {most} tokens, got {sample.size(1)}",
-    )
+    require_sample("[convert] ", "sample", sample, model)
     _build(model, every, order, window)
     calibrate(model, sample.to(model.device))
     return model

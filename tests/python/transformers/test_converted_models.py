@@ -275,6 +275,8 @@ def test_a_head_that_asks_for_more_is_converted_too():
     model.eval().score.train()
     convert(model, every=2)
     assert len(order_shares(model, tokens())) == 2
+    with pytest.raises(ValueError, match=r"\[order_shares\] tokens: expected at most 64 tokens"):
+        order_shares(converted("gpt2"), tokens(1, 65))
     assert [name for name, each in model.named_modules() if each.training] == ["score"]
 
 
@@ -396,7 +398,7 @@ REFUSED = [
     (
         lambda: build("gpt2", n_positions=8),
         dict(every=2, sample=tokens(1, 9)),
-        "sample: expected at most 8 tokens, got 9",
+        "sample: expected at most 8 tokens in a row, got 9",
     ),
     (with_adapter, dict(every=2), "model: expected no adapters"),
     (with_integers, dict(every=2), "expected layer 1 to have floating weights"),
