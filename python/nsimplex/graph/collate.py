@@ -61,6 +61,11 @@ def collate_graphs(samples: Sequence[Any]) -> Any:
 
 
 def _collate_tensors(tensors: Sequence[Tensor], *, collate_fn_map: object) -> Tensor:
+    dtypes = sorted({str(each.dtype) for each in tensors})
+    if len(dtypes) > 1:
+        raise TypeError(
+            f"[collate_graphs] samples: expected tensors of one dtype, got {', '.join(dtypes)}"
+        )
     return torch.cat([*tensors]) if tensors[0].dim() else torch.stack([*tensors])
 
 

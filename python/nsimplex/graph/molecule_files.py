@@ -145,9 +145,11 @@ def read_molecules(
         own = np.asarray(arrays["targets"])
         if own.dtype.kind not in "fiu" or own.shape != (len(arrays["atom_offsets"]) - 1,):
             raise ValueError("array targets: expected one number per molecule")
-        if not np.isfinite(own).all():
-            raise ValueError("array targets: expected finite numbers")
-        targets = torch.from_numpy(own.astype(np.float32))
+        with np.errstate(over="ignore"):
+            numbers = own.astype(np.float32)
+        if not np.isfinite(numbers).all():
+            raise ValueError("array targets: expected finite numbers of float32")
+        targets = torch.from_numpy(numbers)
         return molecule_graphs(arrays, targets=targets, directions=directions)
     except (TypeError, ValueError) as error:
         raise ValueError(at + str(error).rpartition("] ")[2]) from None

@@ -229,6 +229,15 @@ def test_records_that_differ_do_not_join():
             graph.collate_graphs([one, other])
 
 
+def test_tensors_of_samples_have_one_dtype():
+    one = graph.from_pyg(path(3))
+    samples = [(one, torch.arange(2)), (one, torch.ones(2))]
+    for mixed in (samples, samples[::-1]):
+        with pytest.raises(TypeError, match=r"of one dtype, got torch\.float32, torch\.int64$"):
+            graph.collate_graphs(mixed)
+    assert graph.collate_graphs([samples[0], samples[0]])[1].dtype == torch.int64
+
+
 def test_pyg_attributes():
     data = path(4)
     assert graph.from_pyg(data, edge_features=[], ignore=["edge_attr"]).edge_features == []

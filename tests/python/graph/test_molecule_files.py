@@ -74,7 +74,7 @@ def changed(name, place, value):
         (dict(bonds=np.zeros((2, 2), np.int32)), r"array bonds: expected shape \[3, 2\], got"),
         (dict(bond_offsets=np.array([0, 3])), "array bond_offsets: expected 3 molecules, got 1$"),
         (dict(bond_offsets=np.array(3)), "array bond_offsets: expected numbers that rise"),
-        (changed("targets", 1, np.inf), "array targets: expected finite numbers$"),
+        (changed("targets", 1, np.inf), "array targets: expected finite numbers of float32$"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(tmp_path, wrong, said):
