@@ -82,7 +82,7 @@ def test_a_usable_table_is_whole_and_varies(tmp_path):
         (lambda: causal.simulate(torch.ones(2, 2)), "graph: expected no cycles"),
         (
             lambda: causal.simulate(nodes=3, interventions={3: 1.0}),
-            "interventions: expected columns of 0 .. 2",
+            "interventions: expected columns 0 to 2 or their names, got 3",
         ),
         (
             lambda: causal.causal_metrics(torch.zeros(2, 3), torch.zeros(2, 3)),
@@ -100,7 +100,7 @@ def test_a_usable_table_is_whole_and_varies(tmp_path):
             lambda: causal.usable_table(
                 torch.eye(8).repeat(3, 1), list("abcd"), missing="means", drop=True
             ),
-            "names: expected none or 8",
+            "names: expected 8, one per column, got 4",
         ),
         (
             lambda: causal.usable_table(torch.eye(3), missing="guess"),

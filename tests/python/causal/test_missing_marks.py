@@ -59,7 +59,7 @@ def test_names_that_obs_does_not_have(frame, argument):
             dict(confidence=4, min_frequency="x"),
             "min_frequency: expected a number or None, got 'x'",
         ),
-        (dict(kinds=3), "kinds: expected None, a dict or one kind per column, got 3"),
+        (dict(kinds=3), "kinds: expected a list of .*, a dict, an array or None, got 3"),
     ],
 )
 def test_parameters_of_other_types_are_named(frame, options, says):

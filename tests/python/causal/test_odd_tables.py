@@ -79,7 +79,7 @@ def test_matrices_that_a_table_does_not_have(table, options, tmp_path):
         (dict(n_jobs=0, confidence=4), "n_jobs: expected None or an integer other than 0, got 0"),
         (dict(confidence=4, min_frequency=2), "min_frequency: expected a number from 0 to 1"),
         (dict(confidence=4, min_frequency=float("nan")), "min_frequency: expected a number from"),
-        (dict(kinds="binary"), "kinds: expected one kind per column, got 'binary'"),
+        (dict(kinds="binary"), "kinds: expected a list of .*, got 'binary'"),
         (dict(screen=1), r"\[CausalGraph\] screen: expected 0 or at least 2, got 1"),
         (dict(screen=-1), r"\[CausalGraph\] screen: expected 0 or at least 2, got -1"),
     ],
