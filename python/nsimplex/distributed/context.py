@@ -46,7 +46,7 @@ class ContextParallel:
         traffic: what every call has sent so far.
     """
 
-    def __init__(self, group: dist.ProcessGroup, unbounded: Unbounded = "gather") -> None:
+    def __init__(self, group: dist.ProcessGroup | None, unbounded: Unbounded = "gather") -> None:
         if unbounded not in get_args(Unbounded):
             raise ValueError(
                 f"[context_parallel] unbounded: expected gather or ring, got {unbounded!r}"
