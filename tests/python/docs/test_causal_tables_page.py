@@ -1,9 +1,12 @@
-"""Every example of the pages about tables and models of users runs."""
+"""Every example of the pages about tables and models of users runs, on columns without units."""
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
+
+from nsimplex.causal import VarianceOrderWarning
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "causal"
 BLOCKS = [
@@ -30,4 +33,6 @@ def test_every_block_runs(page, block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in re.findall(r"^(?:from|import) (pandas|sklearn|anndata)\b", block, re.M):
         pytest.importorskip(name)
-    exec(compile(block, f"{page}.md", "exec"), {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VarianceOrderWarning)
+        exec(compile(block, f"{page}.md", "exec"), {})

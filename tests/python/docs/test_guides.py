@@ -2,7 +2,10 @@
 functions has a row, and the rows say the truth."""
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -43,6 +46,17 @@ def test_every_block_runs(root, page):
     assert len(found) >= 3
     for block in found:
         exec(compile(block, f"{page}.md", "exec"), {})  # they compare for themselves
+
+
+@pytest.mark.slow
+def test_the_program_of_many_machines_runs_under_torchrun(root, tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text("\n".join(blocks(root, "many-machines")), encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run([*command, program], env=env, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("attention: sent") >= 2
 
 
 #: Arguments of flash-attn 2.8 and simplicial-attention 0.1.6, by the heading of their tables.
