@@ -231,9 +231,10 @@ NSIMPLEX_API CausalLimits causal_limits(const at::Tensor& table, const at::Tenso
 NSIMPLEX_API at::Tensor screen_columns(const at::Tensor& table, int64_t screen,
                                        ScreenCriterion by = ScreenCriterion::correlation);
 
-/// Compares causal graphs with a known one. Graphs are float64 [M, M] on the CPU, A_ij belongs to
-/// i -> j, and nonzero entries are edges. The diagonal is ignored. Errors are c10::ValueError and
-/// c10::TypeError that name the argument. docs/causal/graphs.md has the definitions.
+/// Compares causal graphs with a known one. Graphs are float64 [M, M] on the CPU, with finite
+/// numbers. A_ij belongs to i -> j, and nonzero entries are edges. The diagonal is ignored. Errors
+/// are c10::ValueError and c10::TypeError that name the argument. docs/causal/graphs.md has the
+/// definitions.
 
 struct CausalMetrics {
   int64_t edges = 0, true_edges = 0;
@@ -249,8 +250,8 @@ struct CausalMetrics {
 /// 2015.
 NSIMPLEX_API CausalMetrics causal_metrics(const at::Tensor& graph, const at::Tensor& truth);
 
-/// Areas under the curves of scores over all ordered pairs of different columns. NaN if the truth
-/// has no edges or all of them.
+/// Areas under the curves of scores over all ordered pairs of different columns. Scores may be
+/// infinite, but not NaN. The areas are NaN if the truth has no edges or all of them.
 struct EdgeCurves {
   double auroc = 0, auprc = 0;
 };
@@ -292,7 +293,8 @@ struct CausalSimulation {
 /// additive_gp (features).
 ///
 /// Throws c10::ValueError that names the option: a number out of range, a graph with a cycle, an
-/// intervention on a column that does not exist, or two on the same column.
+/// intervention on a column that does not exist, or two on the same column. Graph and table have at
+/// most 2^29 numbers each.
 ///
 /// Source: the protocol of Zheng et al., "DAGs with NO TEARS", NeurIPS 2018, and "Learning sparse
 /// nonparametric DAGs", AISTATS 2020.

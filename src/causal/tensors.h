@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "causal/matrix.h"
+#include "causal/tables/table_arguments.h"
 #include "support/as_function.h"
+#include "support/size_limits.h"
 
 // Between tensors and what the plain code of this folder takes and gives.
 
@@ -28,34 +30,66 @@ inline at::Tensor to_tensor(Matrix&& matrix) {
       owner->data(), {owner->rows(), owner->cols()}, [owner](void*) {}, at::kDouble);
 }
 
-/// A matrix of floating point numbers on the CPU as contiguous float64. `argument`: "[function]
-/// name".
-inline at::Tensor checked_matrix(const char* argument, const at::Tensor& matrix) {
-  TORCH_CHECK_TYPE(matrix.scalar_type() == at::kDouble, argument, ": expected float64, got ",
-                   matrix.scalar_type());
-  TORCH_CHECK_VALUE(matrix.dim() == 2, argument, ": expected two dimensions, got shape ",
-                    matrix.sizes());
-  TORCH_CHECK_VALUE(matrix.layout() == at::kStrided, argument,
-                    ": expected a dense tensor, got layout ", matrix.layout());
-  TORCH_CHECK_VALUE(matrix.is_cpu(), argument, ": expected a tensor on the CPU, got one on ",
-                    matrix.device());
-  return matrix.detach().contiguous();
+/// A dense tensor on the CPU with numbers of `type` and `dim` axes, contiguous. Views of expanded or
+/// negated numbers become numbers of their own. `argument`: "[function] name".
+inline at::Tensor checked_tensor(const std::string& argument, const at::Tensor& tensor,
+                                 at::ScalarType type, int64_t dim) {
+  TORCH_CHECK_VALUE(tensor.defined(), argument, ": expected a tensor, got none");
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided && !tensor.is_nested(), argument,
+                    ": expected a dense tensor, got ",
+                    tensor.is_nested() ? "a nested one" : c10::str("layout ", tensor.layout()));
+  TORCH_CHECK_TYPE(tensor.scalar_type() == type, argument, ": expected ",
+                   type == at::kDouble ? "float64" : "int64", ", got ", tensor.scalar_type());
+  TORCH_CHECK_VALUE(tensor.dim() == dim, argument, ": expected ", dim, " axes, got shape ",
+                    tensor.sizes());
+  TORCH_CHECK_VALUE(tensor.is_cpu(), argument, ": expected a tensor on the CPU, got one on ",
+                    tensor.device());
+  TORCH_CHECK_VALUE(tensor.has_storage(), argument,
+                    ": expected a tensor with numbers, got one that a transform wraps");
+  if (!tensor.is_contiguous()) {
+    TORCH_CHECK_VALUE(tensor.numel() <= kMostMade, argument, ": expected at most ", kMostMade,
+                      " numbers where a copy is made, got shape ", tensor.sizes());
+  }
+  return tensor.detach().resolve_neg().contiguous();
+}
+
+/// A matrix of any float64 numbers. `argument`: "[function] name".
+inline at::Tensor checked_matrix(const std::string& argument, const at::Tensor& matrix) {
+  return checked_tensor(argument, matrix, at::kDouble, 2);
+}
+
+/// checked_matrix() without infinite numbers and, unless gaps are kept, without NaN.
+inline at::Tensor checked_table(const std::string& argument, const at::Tensor& table,
+                                Gaps gaps = Gaps::refused) {
+  at::Tensor checked = checked_matrix(argument, table);
+  try {
+    require_finite(argument, {checked.const_data_ptr<double>(), checked.size(0), checked.size(1)},
+                   gaps);
+  } catch (const InputError& error) {
+    C10_THROW_ERROR(ValueError, error.what());
+  }
+  return checked;
 }
 
 /// checked_matrix() with as many rows as columns.
-inline at::Tensor checked_graph(const char* argument, const at::Tensor& graph) {
-  at::Tensor checked = checked_matrix(argument, graph);
+inline at::Tensor checked_square(const std::string& argument, const at::Tensor& matrix) {
+  at::Tensor checked = checked_matrix(argument, matrix);
   TORCH_CHECK_VALUE(checked.size(0) == checked.size(1), argument,
                     ": expected as many rows as columns, got shape ", checked.sizes());
   return checked;
 }
 
+/// checked_square() of finite weights: NaN and infinity differ from 0 and would count as edges.
+inline at::Tensor checked_graph(const std::string& argument, const at::Tensor& graph) {
+  return checked_table(argument, checked_square(argument, graph));
+}
+
 /// A table and a graph of its columns, both checked. `at`: "[function] ".
 inline std::pair<at::Tensor, at::Tensor> checked_table_and_graph(const std::string& at,
                                                                  const at::Tensor& table,
-                                                                 const at::Tensor& graph) {
-  std::pair both{checked_matrix((at + "table").c_str(), table),
-                 checked_graph((at + "graph").c_str(), graph)};
+                                                                 const at::Tensor& graph,
+                                                                 Gaps gaps = Gaps::refused) {
+  std::pair both{checked_table(at + "table", table, gaps), checked_graph(at + "graph", graph)};
   TORCH_CHECK_VALUE(both.first.size(1) == both.second.size(1), at, "graph: expected one over ",
                     both.first.size(1), " columns, got ", both.second.size(1));
   return both;

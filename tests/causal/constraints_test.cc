@@ -36,16 +36,18 @@ TEST(AllowedEdges, NamesWhatCannotBe) {
     return input_error_of([&] { AllowedEdges(constraints, 3); });
   };
   EXPECT_EQ(error({.forbidden = {{0, 1}, {1, 3}}}),
-            "expected two different columns of 0 .. 2, got forbidden[1] = (1, 3)");
+            "forbidden[1]: expected two different columns of 0 to 2, got (1, 3)");
   EXPECT_EQ(error({.required = {{2, 2}}}),
-            "expected two different columns of 0 .. 2, got required[0] = (2, 2)");
-  EXPECT_EQ(error({.tiers = {0, 1}}), "tiers: expected 3 numbers, one per column, got 2");
-  EXPECT_EQ(error({.forbidden = {{0, 1}}, .required = {{0, 1}}}),
-            "required[0] = (0, 1) is also forbidden, by name or by its tiers");
-  EXPECT_EQ(error({.required = {{1, 0}}, .tiers = {0, 1, 2}}),
-            "required[0] = (1, 0) is also forbidden, by name or by its tiers");
+            "required[0]: expected two different columns of 0 to 2, got (2, 2)");
+  EXPECT_EQ(error({.tiers = {0, 1}}), "tiers: expected 3, one per column, got 2");
+  EXPECT_EQ(
+      error({.forbidden = {{0, 1}}, .required = {{0, 1}}}),
+      "required[0]: expected an edge that neither `forbidden` nor the tiers forbid, got (0, 1)");
+  EXPECT_EQ(
+      error({.required = {{1, 0}}, .tiers = {0, 1, 2}}),
+      "required[0]: expected an edge that neither `forbidden` nor the tiers forbid, got (1, 0)");
   EXPECT_EQ(error({.required = {{0, 1}, {1, 2}, {2, 0}}}),
-            "required[0] = (0, 1) lies on or behind a cycle of required edges");
+            "required[0]: expected edges without a cycle on or before this one, got (0, 1)");
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ std::string error_of(const Tensor& table, const CausalFitOptions& options = {}) 
 TEST(CausalFit, NamesWhatItCannotUse) {
   EXPECT_EQ(error_of(at::zeros({3, 3})), "[causal_fit] table: expected float64, got Float");
   EXPECT_EQ(error_of(at::zeros({3}, at::kDouble)),
-            "[causal_fit] table: expected shape [n, M], got [3]");
+            "[causal_fit] table: expected 2 axes, got shape [3]");
   EXPECT_EQ(error_of(at::ones({3, 3}, at::kDouble)), "[causal_fit] table: column 0 is constant");
   EXPECT_EQ(error_of(chain_table(), {.threshold = -1}),
             "[causal_fit] threshold: expected a finite number of at least 0, got -1.000000");
@@ -157,7 +157,7 @@ TEST(CausalFit, NamesWhatItCannotUse) {
   CausalFitOptions options;
   options.constraints.tiers = {0};
   EXPECT_EQ(error_of(chain_table(), options),
-            "[causal_fit] tiers: expected 3 numbers, one per column, got 1");
+            "[causal_fit] tiers: expected 3, one per column, got 1");
 }
 
 }  // namespace

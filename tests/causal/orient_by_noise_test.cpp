@@ -61,7 +61,7 @@ TEST(OrientByNoise, NamesItsArguments) {
   EXPECT_THAT(why(table, {.level = 1.5}),
               HasSubstr("[orient_by_noise] level: expected a number in (0, 1), got 1.5"));
   EXPECT_THAT(why(table, {.constraints = {.tiers = {1}}}),
-              HasSubstr("[orient_by_noise] tiers: expected 3 numbers, one per column, got 1"));
+              HasSubstr("[orient_by_noise] tiers: expected 3, one per column, got 1"));
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ TEST(CausalPipeline, NamesOptionsThatDoNotGoTogether) {
   EXPECT_EQ(error_of({.nonlinear = true, .orient_by_noise = true}),
             "[CausalPipeline] orient_by_noise: expected linear effects, got nonlinear");
   EXPECT_EQ(error_of({.kinds = {ColumnKind::count}}),
-            "[CausalPipeline] kinds: expected 6, one each, got 1");
+            "[CausalPipeline] kinds: expected 6, one per column, got 1");
   EXPECT_EQ(error_of({.kinds_by_name = {{"6", ColumnKind::count}}}),
             "[CausalPipeline] kinds: expected columns 0 to 5 or their names, got \"6\"");
   EXPECT_EQ(error_of({.kinds = {ColumnKind::count}, .kinds_by_name = {{"1", ColumnKind::count}}}),

@@ -83,7 +83,7 @@ TEST(ScreenColumns, NamesWhatCannotBe) {
   EXPECT_EQ(error_of(table.narrow(0, 0, 1), 2),
             "[screen_columns] table: expected at least 2 rows and 2 columns, got 1 x 3");
   EXPECT_EQ(error_of(table / 0, 2),
-            "[screen_columns] table: expected finite numbers, got an infinite one");
+            "[screen_columns] table: expected finite numbers, got -inf in row 0, column 0");
   EXPECT_EQ(error_of(table.to(at::kFloat), 2),
             "[screen_columns] table: expected float64, got Float");
 }

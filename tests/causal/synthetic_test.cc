@@ -160,7 +160,7 @@ TEST(StructuralModel, NamesWhatCannotBe) {
             "degree: expected at least 1, got 0");
   EXPECT_EQ(error({.observations = 0}), "observations: expected at least 1, got 0");
   EXPECT_EQ(error({.weight_low = 2.0, .weight_high = 1.0}),
-            "weights: expected 0 <= low <= high, got 2.000000 and 1.000000");
+            "weights: expected finite numbers with 0 <= low <= high, got 2 and 1");
   EXPECT_EQ(error({.nodes = 3, .interventions = {{3, 1.0}}}),
             "interventions: expected columns of 0 .. 2, got 3");
   EXPECT_EQ(error({.nodes = 3, .interventions = {{1, 1.0}, {1, 2.0}}}),

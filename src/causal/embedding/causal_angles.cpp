@@ -1,18 +1,37 @@
 #include <ATen/ATen.h>
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <nsimplex/causal_embedding.h>
 #include <torch/library.h>
 
 #include <cmath>
 
+#include "support/as_function.h"
+#include "support/size_limits.h"
+
 namespace nsimplex {
 
 using at::Tensor;
 
+namespace {
+
+// Floating point numbers. Numbers on the CPU that may be read now are also finite: an infinite
+// angle has no sine. A check on another device would wait for it.
+void check_coordinates(const char* argument, const Tensor& numbers) {
+  TORCH_CHECK_TYPE(at::isFloatingType(numbers.scalar_type()), "[causal_angles] ", argument,
+                   ": expected floating point numbers, got ", numbers.scalar_type());
+  TORCH_CHECK_VALUE(numbers.layout() == at::kStrided && !numbers.is_nested(), "[causal_angles] ",
+                    argument, ": expected a dense tensor, got another layout");
+  if (!numbers.is_cpu() || at::isTensorSubclassLike(numbers)) return;
+  TORCH_CHECK_VALUE(numbers.isfinite().all().item<bool>(), "[causal_angles] ", argument,
+                    ": expected finite numbers, got NaN or infinity");
+}
+
+}  // namespace
+
 Tensor causal_angles(const Tensor& ball, const CausalAnglesOptions& options) {
   const auto& [heads, scale, by_dimension, head_scale, leading] = options;
-  TORCH_CHECK_TYPE(at::isFloatingType(ball.scalar_type()),
-                   "[causal_angles] ball: expected floating point numbers, got ",
-                   ball.scalar_type());
+  check_coordinates("ball", ball);
+  if (head_scale) check_coordinates("head_scale", *head_scale);
   TORCH_CHECK_VALUE(ball.dim() == 2 && ball.size(1) > 0,
                     "[causal_angles] ball: expected shape [features, d], got ", ball.sizes());
   const int64_t d = ball.size(1);
@@ -22,6 +41,10 @@ Tensor causal_angles(const Tensor& ball, const CausalAnglesOptions& options) {
   TORCH_CHECK_VALUE(leading >= 0, "[causal_angles] leading: expected 0 or more, got ", leading);
   TORCH_CHECK_VALUE(std::isfinite(scale), "[causal_angles] scale: expected a finite number, got ",
                     scale);
+  as_function("causal_angles", [&] {
+    require_room("leading", {leading, d});
+    require_room("ball", {ball.size(0), d});
+  });
   const double c = by_dimension ? scale * std::sqrt(static_cast<double>(d)) : scale;
   Tensor angles = c * ball;
   if (heads > 0) angles = angles.reshape({ball.size(0), heads, d / heads});

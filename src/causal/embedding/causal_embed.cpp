@@ -18,11 +18,15 @@
 #include "causal/embedding/embed.h"
 #include "causal/embedding/neighbours.h"
 #include "causal/embedding/points.h"
+#include "causal/embedding/recorded_distances.h"
 #include "causal/option_names.h"
 #include "causal/tensors.h"
 #include "support/error.h"
+#include "support/interruptible.h"
+#include "support/operator.h"
 #include "support/parallel.h"
 #include "support/stopwatch.h"
+#include "support/transforms.h"
 
 namespace nsimplex {
 namespace {
@@ -125,42 +129,72 @@ void on_threads(int64_t tasks, const std::function<void(int64_t)>& body) {
   parallel_tasks(tasks, [&](int64_t task, int) { body(task); });
 }
 
+// Floating point numbers on the CPU. `place`: "[function] argument".
+void check_numbers(const std::string& place, const Tensor& numbers) {
+  TORCH_CHECK_VALUE(numbers.defined(), place, ": expected a tensor, got none");
+  TORCH_CHECK_TYPE(at::isFloatingType(numbers.scalar_type()), place,
+                   ": expected floating point numbers, got ", numbers.scalar_type());
+  TORCH_CHECK_VALUE(!numbers.is_nested() && !numbers.is_mkldnn(), place,
+                    ": expected a dense or sparse tensor, got one of another layout");
+  TORCH_CHECK_VALUE(numbers.is_cpu(), place, ": expected a tensor on the CPU, got one on ",
+                    numbers.device());
+}
+
 SparseGraph to_graph(const char* function, const Tensor& adjacency) {
-  TORCH_CHECK_TYPE(at::isFloatingType(adjacency.scalar_type()), "[", function,
-                   "] adjacency: expected floating point numbers, got ", adjacency.scalar_type());
-  TORCH_CHECK_VALUE(adjacency.is_cpu() && adjacency.dim() == 2 &&
-                        adjacency.size(0) == adjacency.size(1) && adjacency.size(0) > 0,
-                    "[", function, "] adjacency: expected shape [M, M] on the CPU, got ",
-                    adjacency.sizes(), " on ", adjacency.device());
+  const std::string place = c10::str("[", function, "] adjacency");
+  check_numbers(place, adjacency);
+  TORCH_CHECK_VALUE(
+      adjacency.dim() == 2 && adjacency.size(0) == adjacency.size(1) && adjacency.size(0) > 0,
+      place, ": expected shape [M, M], got ", adjacency.sizes());
+  const int64_t nodes = adjacency.size(0);
+  as_function(function, [&] {
+    require_room("adjacency", {nodes});
+    if (adjacency.layout() == at::kStrided) require_room("adjacency", {nodes, nodes});
+  });
   const Tensor entries =
       (adjacency.is_sparse() ? adjacency : adjacency.to_sparse()).detach().coalesce();
   const Tensor places = entries.indices().t().contiguous();
-  const Tensor values = entries.values().to(at::kDouble).contiguous();
-  TORCH_CHECK_VALUE(values.isfinite().all().item<bool>(), "[", function,
-                    "] adjacency: expected finite numbers, got NaN or infinity");
-  const int64_t* place = places.const_data_ptr<int64_t>();
+  const Tensor values = entries.values().to(at::kDouble).resolve_neg().contiguous();
+  TORCH_CHECK_VALUE(values.dim() == 1, place, ": expected numbers as entries, got shape ",
+                    values.sizes().slice(1));
+  const int64_t* at = places.const_data_ptr<int64_t>();
   const double* value = values.const_data_ptr<double>();
   std::vector<Eigen::Triplet<double, int64_t>> edges;
   for (int64_t k = 0; k < values.size(0); ++k) {
-    const int64_t cause = place[2 * k], effect = place[2 * k + 1];
+    const int64_t cause = at[2 * k], effect = at[2 * k + 1];
+    TORCH_CHECK_VALUE(std::isfinite(value[k]), place, ": expected finite numbers, got ",
+                      std::isnan(value[k]) ? NAN : value[k], " in row ", cause, ", column ",
+                      effect);
+    TORCH_CHECK_VALUE(cause >= 0 && cause < nodes && effect >= 0 && effect < nodes, place,
+                      ": expected entries of rows and columns 0 to ", nodes - 1, ", got (", cause,
+                      ", ", effect, ")");
     if (cause != effect && value[k] != 0) edges.emplace_back(cause, effect, value[k]);
   }
-  SparseGraph graph(adjacency.size(0), adjacency.size(0));
+  SparseGraph graph(nodes, nodes);
   graph.setFromTriplets(edges.begin(), edges.end());
   return graph;
 }
 
+// Tangents of points as float64 [M, d].
+Tensor checked_tangents(const char* function, const Tensor& tangents) {
+  const std::string place = c10::str("[", function, "] tangents");
+  check_numbers(place, tangents);
+  TORCH_CHECK_VALUE(tangents.layout() == at::kStrided, place,
+                    ": expected a dense tensor, got layout ", tangents.layout());
+  TORCH_CHECK_VALUE(tangents.dim() == 2 && tangents.size(1) > 0, place,
+                    ": expected shape [M, d], got ", tangents.sizes());
+  as_function(function, [&] { require_room("tangents", {tangents.size(0), tangents.size(1)}); });
+  const Tensor rows = tangents.detach().to(at::kDouble).resolve_neg().contiguous();
+  const Tensor radii = rows.norm(2, 1);
+  const Tensor far = radii.le(kLargestRadius).logical_not().nonzero();  // NaN too
+  TORCH_CHECK_VALUE(far.numel() == 0, place, ": expected rows of norm ", kLargestRadius,
+                    " or less, got ", radii[far[0][0]].item<double>(), " in row ",
+                    far[0][0].item<int64_t>());
+  return rows;
+}
+
 Points to_points(const char* function, const Tensor& tangents) {
-  TORCH_CHECK_TYPE(at::isFloatingType(tangents.scalar_type()), "[", function,
-                   "] tangents: expected floating point numbers, got ", tangents.scalar_type());
-  TORCH_CHECK_VALUE(tangents.is_cpu() && tangents.dim() == 2 && tangents.size(1) > 0, "[", function,
-                    "] tangents: expected shape [M, d] on the CPU, got ", tangents.sizes(), " on ",
-                    tangents.device());
-  const Tensor rows = tangents.detach().to(at::kDouble).contiguous();
-  // This form also catches NaN.
-  TORCH_CHECK_VALUE(rows.norm(2, 1).le(kLargestRadius).all().item<bool>(), "[", function,
-                    "] tangents: expected rows of norm ", kLargestRadius, " or less");
-  return Points(TableView(rows.const_data_ptr<double>(), rows.size(0), rows.size(1)));
+  return Points(view_matrix(checked_tangents(function, tangents)));
 }
 
 }  // namespace
@@ -170,11 +204,10 @@ CausalEmbedding causal_embed(const Tensor& adjacency, const CausalEmbeddingOptio
   const causal::SparseGraph graph = causal::to_graph("causal_embed", adjacency);
   const Stopwatch watch;
   causal::Embedding made;
-  try {
+  as_function("causal_embed", [&] {
+    require_room("dimension", {graph.rows(), options.dimension});
     made = causal::embed(graph, options, causal::on_threads);
-  } catch (const InputError& error) {
-    C10_THROW_ERROR(ValueError, c10::str("[causal_embed] ", error.what()));
-  }
+  });
   const double seconds = watch.seconds();
   const auto tensor = [](const double* data, at::IntArrayRef shape) {
     return at::from_blob(const_cast<double*>(data), shape, at::kDouble).clone();
@@ -202,10 +235,7 @@ CausalRanking causal_ranking(const Tensor& tangents, const Tensor& adjacency) {
 std::string causal_embedding_warning(const Tensor& tangents,
                                      const std::optional<Tensor>& adjacency) {
   constexpr const char* kName = "causal_embedding_warning";
-  causal::to_points(kName, tangents);  // to_points() checks them
-  const Tensor rows = tangents.detach().to(at::kDouble).contiguous();
-  const causal::Matrix points =
-      causal::TableView(rows.const_data_ptr<double>(), rows.size(0), rows.size(1));
+  const causal::Matrix points = causal::view_matrix(causal::checked_tangents(kName, tangents));
   if (!adjacency) return causal::why_blank(points);
   const causal::SparseGraph graph = causal::to_graph(kName, *adjacency);
   TORCH_CHECK_VALUE(points.rows() == graph.rows(), "[", kName, "] tangents: expected ",
@@ -213,8 +243,36 @@ std::string causal_embedding_warning(const Tensor& tangents,
   return causal::why_blank(points, graph);
 }
 
+namespace {
+
+// Whether distances must consist of ATen calls: a derivative is asked for, or a transform or a
+// traced graph stands between the call and the numbers.
+bool needs_recording(const Tensor& tangents) {
+  return (at::GradMode::is_enabled() && requires_grad(tangents)) || has_tangent(tangents) ||
+         at::functorch::maybeCurrentDynamicLayer() || !has_numbers(tangents);
+}
+
+Tensor checked_recorded_distances(const char* function, const Tensor& tangents) {
+  const std::string place = c10::str("[", function, "] tangents");
+  causal::check_numbers(place, tangents);
+  TORCH_CHECK_VALUE(tangents.layout() == at::kStrided, place,
+                    ": expected a dense tensor, got layout ", tangents.layout());
+  TORCH_CHECK_VALUE(tangents.dim() == 2 && tangents.sym_size(1) > 0, place,
+                    ": expected shape [M, d], got ", tangents.sym_sizes());
+  if (has_numbers(tangents)) {
+    const BelowTransforms below;
+    causal::checked_tangents(function, below_transforms(tangents).reshape({-1, tangents.size(1)}));
+  }
+  return causal::recorded_distances(tangents);
+}
+
+}  // namespace
+
 Tensor hyperbolic_distances(const Tensor& tangents) {
-  const causal::Points points = causal::to_points("hyperbolic_distances", tangents);
+  constexpr const char* kName = "hyperbolic_distances";
+  if (needs_recording(tangents)) return checked_recorded_distances(kName, tangents);
+  const causal::Points points = causal::to_points(kName, tangents);
+  as_function(kName, [&] { require_room("tangents", {points.count(), points.count()}); });
   Tensor squares = at::empty({points.count(), points.count()}, at::kDouble);
   double* rows = squares.mutable_data_ptr<double>();
   causal::on_threads(points.count(), [&](int64_t point) {
@@ -248,6 +306,8 @@ std::tuple<Tensor, Tensor, double, int64_t, std::string, int64_t, double> embed_
   options.restart = restart;
   options.seed = seed;
   options.balanced = balanced;
+  const Interruptible interruptible;
+  options.checkpoint = [&](int64_t) { interruptible.check(); };
   as_function("causal_embed", [&] {
     options.optimiser = parse_name<EmbeddingOptimiser>("optimiser", optimiser);
     if (side) options.side = parse_name<AttractionSide>("side", *side);

@@ -21,7 +21,8 @@ namespace {
 constexpr double kLogGrid = 1 << 20;  // log b is rounded to one over this
 // the residual, relative to the first one, at which the iteration stops
 constexpr double kBalanced = 1e-13;
-constexpr double kMostLog = 6.9078;  // log 1000
+constexpr int64_t kMostHops = 1'000'000;  // each multiplies two matrices
+constexpr double kMostLog = 6.9078;       // log 1000
 
 struct Edge {
   int64_t cause, effect;
@@ -151,7 +152,8 @@ constexpr int64_t kAllNegatives = 2000, kSomeNegatives = 512;
 void check(const CausalEmbeddingOptions& options) {
   require_argument(options.dimension >= 2, "dimension", "2 or more", options.dimension);
   require_argument(options.steps >= 0, "steps", "0 or more", options.steps);
-  require_argument(options.hops.value_or(1) >= 1, "hops", "1 or more", options.hops.value_or(1));
+  const int64_t hops = options.hops.value_or(1);
+  require_argument(hops >= 1 && hops <= kMostHops, "hops", "1 to 1,000,000", hops);
   require_argument(options.decay > 0 && options.decay <= 1, "decay", "a number in (0, 1]",
                    options.decay);
   require_argument(options.negatives.value_or(0) >= 0, "negatives", "0 or more",

@@ -8,7 +8,7 @@ namespace {
 // P of the options; it has an entry for every path.
 SparseGraph path_strengths(const SparseGraph& magnitudes, const AttractionOptions& options) {
   SparseGraph sum = magnitudes, paths = magnitudes;
-  for (int64_t hop = 2; hop <= options.hops; ++hop) {
+  for (int64_t hop = 2; hop <= options.hops && paths.nonZeros() > 0; ++hop) {
     paths = SparseGraph(paths * magnitudes) * options.decay;
     sum += paths;
   }

@@ -2,20 +2,24 @@
 
 #include <string>
 
+#include "causal/tables/table_arguments.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {
 namespace {
 
-std::string name(const char* list, size_t index, const CausalEdge& edge) {
-  return std::string(list)
-      .append("[")
-      .append(std::to_string(index))
-      .append("] = (")
-      .append(std::to_string(edge.cause))
-      .append(", ")
-      .append(std::to_string(edge.effect))
-      .append(")");
+[[noreturn]] void refuse(const char* list, size_t index, const CausalEdge& edge,
+                         const std::string& expected) {
+  throw InputError(std::string(list)
+                       .append("[")
+                       .append(std::to_string(index))
+                       .append("]: expected ")
+                       .append(expected)
+                       .append(", got (")
+                       .append(std::to_string(edge.cause))
+                       .append(", ")
+                       .append(std::to_string(edge.effect))
+                       .append(")"));
 }
 
 void check_columns(const char* list, const std::vector<CausalEdge>& edges, int64_t features) {
@@ -24,10 +28,8 @@ void check_columns(const char* list, const std::vector<CausalEdge>& edges, int64
     const bool in_range = edge.cause >= 0 && edge.cause < features && edge.effect >= 0 &&
                           edge.effect < features && edge.cause != edge.effect;
     if (in_range) continue;
-    throw InputError(std::string("expected two different columns of 0 .. ")
-                         .append(std::to_string(features - 1))
-                         .append(", got ")
-                         .append(name(list, index, edge)));
+    refuse(list, index, edge,
+           std::string("two different columns of 0 to ").append(std::to_string(features - 1)));
   }
 }
 
@@ -42,12 +44,7 @@ AllowedEdges::AllowedEdges(const EdgeConstraints& constraints, int64_t features)
   check_columns("forbidden", constraints.forbidden, features);
   check_columns("required", constraints.required, features);
   const std::vector<int64_t>& tiers = constraints.tiers;
-  if (!tiers.empty() && static_cast<int64_t>(tiers.size()) != features) {
-    throw InputError(std::string("tiers: expected ")
-                         .append(std::to_string(features))
-                         .append(" numbers, one per column, got ")
-                         .append(std::to_string(tiers.size())));
-  }
+  if (!tiers.empty()) require_one_per_column("tiers", tiers.size(), features);
   for (int64_t cause = 0; cause < features; ++cause) {
     allowed_[at(cause, cause)] = 0;
     for (int64_t effect = 0; !tiers.empty() && effect < features; ++effect) {
@@ -60,8 +57,7 @@ AllowedEdges::AllowedEdges(const EdgeConstraints& constraints, int64_t features)
   for (size_t index = 0; index < constraints.required.size(); ++index) {
     const CausalEdge& edge = constraints.required[index];
     if (!allowed(edge.cause, edge.effect)) {
-      throw InputError(
-          name("required", index, edge).append(" is also forbidden, by name or by its tiers"));
+      refuse("required", index, edge, "an edge that neither `forbidden` nor the tiers forbid");
     }
     required_[at(edge.cause, edge.effect)] = 1;
   }
@@ -90,8 +86,7 @@ void AllowedEdges::require_acyclic(const EdgeConstraints& constraints) const {
   for (size_t index = 0; index < constraints.required.size(); ++index) {
     const CausalEdge& edge = constraints.required[index];
     if (open(edge) && placed[static_cast<size_t>(edge.effect)] == 0) {
-      throw InputError(
-          name("required", index, edge).append(" lies on or behind a cycle of required edges"));
+      refuse("required", index, edge, "edges without a cycle on or before this one");
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "causal/structure/noise_input.h"
 #include "causal/structure/prepare.h"
 #include "causal/tables/screen_columns.h"
+#include "causal/tables/table_arguments.h"
 #include "causal/tables/usable_table.h"
 #include "causal/tensors.h"
 #include "io/table.h"
@@ -44,13 +45,10 @@ void visit_tensors(State& state, const Visit& visit) {
   visit("generality", state.generality);
 }
 
-// One value per row or column that is kept, of those of the whole table; none if there are none.
+// The values of the rows or columns that are kept; none if there are none.
 template <class Value>
-std::vector<Value> of_kept(const char* argument, const std::vector<Value>& all, int64_t count,
-                           const std::vector<int64_t>& kept) {
+std::vector<Value> of_kept(const std::vector<Value>& all, const std::vector<int64_t>& kept) {
   if (all.empty()) return {};
-  TORCH_CHECK_VALUE(std::ssize(all) == count, "[CausalPipeline] ", argument, ": expected ", count,
-                    ", one each, got ", all.size());
   std::vector<Value> result;
   for (const int64_t at : kept) result.push_back(all[static_cast<size_t>(at)]);
   return result;
@@ -119,11 +117,16 @@ CausalFitOptions fit_options(const CausalPipelineOptions& o, const UsableTable& 
   options.seed = o.seed;
   options.constraints = constraints;
   options.soft = o.soft;
-  options.groups = of_kept("groups", rows.groups, whole.rows, kept.rows);
-  options.targets = of_kept("targets", rows.targets, whole.rows, kept.rows);
   const std::vector<ColumnKind> kinds = all_kinds(o, whole.columns, whole.names);
+  as_function(kPipelineName, [&] {
+    if (!rows.groups.empty()) require_one_per_row("groups", rows.groups.size(), whole.rows);
+    if (!rows.targets.empty()) require_one_per_row("targets", rows.targets.size(), whole.rows);
+    if (!kinds.empty()) require_one_per_column("kinds", kinds.size(), whole.columns);
+  });
+  options.groups = of_kept(rows.groups, kept.rows);
+  options.targets = of_kept(rows.targets, kept.rows);
   if (o.orient_by_noise) check_orientation(o, kinds, rows);
-  options.kinds = of_kept("kinds", kinds, whole.columns, kept.columns);
+  options.kinds = of_kept(kinds, kept.columns);
   if (o.missing == MissingValues::likelihood) options.missing = o.missing;
   return options;
 }
@@ -182,8 +185,9 @@ CausalPipelineState learned_state(const CausalPipelineOptions& o, UsableTable ke
 
 CausalPipeline& CausalPipeline::fit(const Tensor& table, std::vector<std::string> names,
                                     const EdgeConstraints& constraints, const TableRows& rows) {
-  const Tensor checked = checked_matrix("[CausalPipeline] table", table);
+  const Tensor checked = checked_table("[CausalPipeline] table", table, Gaps::kept);
   UsableTable kept = as_function(kPipelineName, [&] {
+    if (!names.empty()) require_one_per_column("names", names.size(), checked.size(1));
     return usable_table(view_matrix(checked), names, {options_.missing, options_.drop},
                         "the table");
   });
@@ -202,11 +206,7 @@ CausalPipeline& CausalPipeline::fit(const std::string& path, const EdgeConstrain
 }
 
 CausalPipeline& CausalPipeline::embed(const std::optional<Tensor>& adjacency) {
-  if (adjacency) {
-    state_.adjacency = adjacency->to(at::kDouble);
-    state_.confidence.reset();  // of another graph
-  }
-  check_fitted(state_.adjacency.defined());
+  check_fitted(adjacency || state_.adjacency.defined());
   CausalEmbeddingOptions options;
   options.dimension = options_.dimension;
   options.optimiser = options_.optimiser;
@@ -223,7 +223,11 @@ CausalPipeline& CausalPipeline::embed(const std::optional<Tensor>& adjacency) {
   options.restart = options_.restart;
   options.dangling = options_.dangling;
   options.seed = options_.seed;
-  CausalEmbedding made = causal_embed(state_.adjacency, options);
+  CausalEmbedding made = causal_embed(adjacency.value_or(state_.adjacency), options);
+  if (adjacency) {
+    state_.adjacency = adjacency->to(at::kDouble);
+    state_.confidence.reset();  // of another graph
+  }
   state_.tangents = std::move(made.tangents);
   state_.generality = std::move(made.generality);
   return *this;
@@ -240,11 +244,11 @@ Tensor CausalPipeline::encode(int64_t heads, int64_t leading) const {
 Tensor CausalPipeline::transform(const Tensor& table) const {
   check_fitted(state_.mean.defined());
   const int64_t last = std::ranges::max(state_.columns);
-  TORCH_CHECK_VALUE(table.dim() == 2 && table.size(1) > last,
-                    "[CausalPipeline] table: expected [n, more than ", last, "], got ",
-                    table.sizes());
+  const Tensor given = checked_table("[CausalPipeline] table", table, Gaps::kept);
+  TORCH_CHECK_VALUE(given.size(1) > last, "[CausalPipeline] table: expected [n, more than ", last,
+                    "], got ", given.sizes());
   const Tensor chosen = at::tensor(state_.columns, at::kLong);
-  const Tensor values = table.to(at::kDouble).index_select(1, chosen);
+  const Tensor values = given.index_select(1, chosen);
   return options_.standardise ? (values - state_.mean) / state_.deviation : values;
 }
 

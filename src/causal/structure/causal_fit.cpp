@@ -25,7 +25,6 @@
 #include "causal/tensors.h"
 #include "support/error.h"
 #include "support/interruptible.h"
-#include "support/require.h"
 #include "support/stopwatch.h"
 
 namespace nsimplex {
@@ -59,35 +58,6 @@ Structure estimate(TableView table, const CausalFitOptions& options) {
       return fit_paper(table, options);
   }
   throw InputError("estimator: expected one of StructureEstimator");
-}
-
-void check(const CausalFitOptions& options) {
-  constexpr const char* kNotNegative = "a finite number of at least 0";
-  const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
-  const double threshold = options.threshold.value_or(0), sparsity = options.sparsity.value_or(0);
-  require_argument(not_negative(threshold), "threshold", kNotNegative, std::to_string(threshold));
-  require_argument(not_negative(sparsity), "sparsity", kNotNegative, std::to_string(sparsity));
-  require_at_least("rank", 1, options.rank);
-  const bool linear_order = options.estimator == StructureEstimator::order && !options.nonlinear;
-  const auto need = [](bool holds, const std::string& what) {
-    if (!holds) throw InputError(what);
-  };
-  const std::string got = std::string(", got ")
-                              .append(name_of(options.estimator))
-                              .append(options.nonlinear ? " with nonlinear" : "");
-  need(options.targets.empty() || linear_order,
-       "targets: expected estimator order without nonlinear, which has interventions" + got);
-  need(!options.soft || !options.targets.empty(),
-       "soft: expected targets, the interventions that are soft");
-  need(options.kinds.empty() || linear_order,
-       "kinds: expected estimator order without nonlinear, which has suited regressions" + got);
-  need(options.kinds.empty() || !options.soft, "soft: expected continuous columns alone");
-  const bool gaps = options.missing == MissingValues::likelihood;
-  need(gaps || options.missing == MissingValues::refuse,
-       "missing: expected refuse or likelihood; other gaps are closed before a fit");
-  need(!gaps || linear_order,
-       "missing: expected estimator order without nonlinear for likelihood" + got);
-  need(!gaps || options.kinds.empty(), "missing: expected continuous columns for likelihood");
 }
 
 double threshold_of(const CausalFitOptions& options) {
@@ -146,8 +116,7 @@ Matrix table_of(TableView raw, const CausalFitOptions& options) {
   }
   if (!options.kinds.empty()) {
     Matrix table = prepared_table(raw, options.standardise);
-    for (size_t column = 0;
-         column < options.kinds.size() && std::ssize(options.kinds) == raw.cols(); ++column) {
+    for (size_t column = 0; column < options.kinds.size(); ++column) {
       const auto at = static_cast<int64_t>(column);
       if (options.kinds[column] != ColumnKind::continuous) table.col(at) = raw.col(at);
     }
@@ -160,7 +129,7 @@ Matrix table_of(TableView raw, const CausalFitOptions& options) {
 
 CausalFit fit(TableView raw, const CausalFitOptions& options) {
   const Stopwatch watch;
-  check(options);
+  check_fit_options(options, raw.rows(), raw.cols());
   const AllowedEdges edges(options.constraints, raw.cols());
   const double threshold = threshold_of(options);
   const Matrix table = table_of(raw, options);
@@ -196,14 +165,8 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
 }  // namespace
 
 CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
-  TORCH_CHECK_TYPE(table.scalar_type() == at::kDouble, "[causal_fit] table: expected float64, got ",
-                   table.scalar_type());
-  TORCH_CHECK_VALUE(table.is_cpu(), "[causal_fit] table: expected a tensor on the CPU, got one on ",
-                    table.device());
-  TORCH_CHECK_VALUE(table.dim() == 2, "[causal_fit] table: expected shape [n, M], got ",
-                    table.sizes());
-  const Tensor contiguous = table.contiguous();
-  return as_function("causal_fit", [&] { return fit(view_matrix(contiguous), options); });
+  const Tensor values = checked_matrix("[causal_fit] table", table);
+  return as_function("causal_fit", [&] { return fit(view_matrix(values), options); });
 }
 
 namespace causal {
@@ -219,11 +182,12 @@ Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear,
                 at::IntArrayRef tiers, at::IntArrayRef groups, const std::optional<Tensor>& targets,
                 bool soft, const std::vector<std::string>& kinds, std::string_view missing,
                 const std::optional<Tensor>& watch) {
+  const Tensor values = checked_matrix("[causal_fit] table", table);
   CausalFitOptions options = parse_fit_options(
-      table.dim() == 2 ? table.size(0) : 0, estimator, nonlinear, standardise, threshold, sparsity,
-      rank, sample, seed, forbidden, required, tiers, groups, targets, soft, kinds, missing);
+      "causal_fit", values.size(0), estimator, nonlinear, standardise, threshold, sparsity, rank,
+      sample, seed, forbidden, required, tiers, groups, targets, soft, kinds, missing);
   const FitWatch watched(watch);
-  if (table.dim() == 2) watched.expect(steps_of(options, table.size(0)));
+  watched.expect(steps_of(options, values.size(0)));
   const Interruptible interruptible;
   const auto end = [&] { return interruptible.came() || watched.asked_to_end(); };
   // Only a caller that looks whether the fit was interrupted gets a graph that is not finished.
@@ -234,7 +198,7 @@ Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear,
     watched.step(done++);
     if (!keeps && end()) throw std::runtime_error("interrupted");
   };
-  CausalFit result = causal_fit(table, options);
+  CausalFit result = causal_fit(values, options);
   if (result.interrupted) watched.ended_early();
   return {result.adjacency, result.weights, result.scores,
           result.removed,   result.model,   result.seconds};

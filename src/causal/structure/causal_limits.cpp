@@ -14,7 +14,10 @@
 #include <vector>
 
 #include "causal/graph/acyclic.h"
+#include "causal/graph/graph_metrics.h"
 #include "causal/structure/linear_model.h"
+#include "causal/structure/linear_order.h"
+#include "causal/structure/prepare.h"
 #include "causal/tensors.h"
 
 namespace nsimplex {
@@ -153,18 +156,18 @@ std::vector<std::string> sentences(const CausalLimits& found,
   return said;
 }
 
-}  // namespace
-
-VarianceOrder variance_order(const Tensor& table, const Tensor& graph) {
-  const auto [values, known] = checked_table_and_graph("[variance_order] ", table, graph);
-  const Tensor edges = edges_of(known);
+// variance_order() of checked tensors. Throws InputError "table: ..".
+VarianceOrder order_of_variances(const Tensor& values, const Tensor& edges) {
   VarianceOrder found{.varsortability = std::numeric_limits<double>::quiet_NaN(),
                       .edges = edges.sum().item<int64_t>()};
   if (found.edges == 0) return found;
-  const std::vector<CausalBaseline> baselines = causal_baselines(values);
-  const auto sorted = std::ranges::find(baselines, "variance_sort", &CausalBaseline::name);
-  found.shared = sorted->adjacency.ne(0).logical_and(edges).sum().item<int64_t>();
-  found.varsortability = causal_sortability(values, edges.to(at::kDouble)).variance;
+  const Matrix prepared = prepared_table(view_matrix(values), /*standardise=*/false);
+  const std::vector<Baseline> all =
+      baselines(TableView(prepared.data(), prepared.rows(), prepared.cols()));
+  const auto sorted = std::ranges::find(all, "variance_sort", &Baseline::name);
+  const Matrix graph = view_matrix(edges.to(at::kDouble));
+  found.shared = (sorted->structure.weights.array() != 0 && graph.array() != 0).count();
+  found.varsortability = sortability(column_variances(view_matrix(values)), graph);
   if (found.edges >= kTellingEdges && found.varsortability >= kSorted) {
     found.evidence =
         c10::str("Variances alone order the columns: they rise along ",
@@ -175,20 +178,26 @@ VarianceOrder variance_order(const Tensor& table, const Tensor& graph) {
   return found;
 }
 
+}  // namespace
+
+VarianceOrder variance_order(const Tensor& table, const Tensor& graph) {
+  const auto [values, known] = checked_table_and_graph("[variance_order] ", table, graph);
+  return as_function("variance_order", [&] { return order_of_variances(values, edges_of(known)); });
+}
+
 CausalLimits causal_limits(const Tensor& table, const Tensor& graph,
                            const CausalLimitsOptions& options) {
   const auto [given, known] = checked_table_and_graph("[causal_limits] ", table, graph);
   // Squares stay within the range of double. BIC alone depends on the scale.
   const Tensor exponent = large_exponent(given), values = times_power(given, -exponent);
   const int64_t rows = values.size(0), count = values.size(1);
-  const auto named = static_cast<int64_t>(options.names.size());
-  TORCH_CHECK_VALUE(values.isfinite().all().item<bool>(),
-                    "[causal_limits] table: expected finite numbers");
   TORCH_CHECK_VALUE(rows >= 4, "[causal_limits] table: expected at least 4 rows, got ", rows);
   TORCH_CHECK_VALUE(options.level > 0 && options.level < 1,
                     "[causal_limits] level: expected a number in (0, 1), got ", options.level);
-  TORCH_CHECK_VALUE(named == 0 || named == count, "[causal_limits] names: expected ", count,
-                    ", one per column, got ", named);
+  as_function("causal_limits", [&] {
+    if (!options.names.empty()) require_one_per_column("names", options.names.size(), count);
+    require_room("table", {count, count});
+  });
   const Tensor edges = edges_of(known), weights = edges.to(at::kDouble);
   TORCH_CHECK_VALUE(causal_order(view_matrix(weights)).has_value(),
                     "[causal_limits] graph: expected no cycle");
@@ -197,7 +206,8 @@ CausalLimits causal_limits(const Tensor& table, const Tensor& graph,
   const Tensor deviance =
       noise.square().sum(0) / model.variances +
       static_cast<double>(rows) * (2 * std::numbers::pi * model.variances).log();
-  const VarianceOrder variances = variance_order(values, weights);
+  const VarianceOrder variances =
+      as_function("causal_limits", [&] { return order_of_variances(values, edges); });
   const auto parameters = static_cast<double>(variances.edges + 2 * count);
   const Tensor cpdag = completed(edges);
   Dependence dependence = dependent_noises(noise, edges, options.level);

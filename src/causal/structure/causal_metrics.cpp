@@ -21,21 +21,27 @@ using namespace causal;
 
 namespace {
 
-// Checks two graphs over the same columns.
-std::pair<Tensor, Tensor> graphs(const char* function, const char* name, const Tensor& graph,
-                                 const Tensor& truth) {
-  const std::string prefix = std::string("[").append(function).append("] ");
-  std::pair<Tensor, Tensor> both{checked_graph((prefix + name).c_str(), graph),
-                                 checked_graph((prefix + "truth").c_str(), truth)};
-  TORCH_CHECK_VALUE(both.first.sizes() == both.second.sizes(), prefix, "truth: expected shape ",
-                    both.first.sizes(), " as of ", name, ", got ", both.second.sizes());
-  return both;
+// The known graph over the columns of a checked matrix. `place`: "[function] truth".
+Tensor checked_truth(const char* place, const Tensor& truth, const char* name,
+                     const Tensor& found) {
+  Tensor checked = checked_graph(place, truth);
+  TORCH_CHECK_VALUE(checked.sizes() == found.sizes(), place, ": expected shape ", found.sizes(),
+                    " as of ", name, ", got ", checked.sizes());
+  return checked;
+}
+
+// Names of columns, one each, or none.
+void check_names(const char* function, const std::vector<std::string>& names, const Tensor& table) {
+  as_function(function, [&] {
+    if (!names.empty()) require_one_per_column("names", names.size(), table.size(1));
+  });
 }
 
 }  // namespace
 
 CausalMetrics causal_metrics(const Tensor& graph, const Tensor& truth) {
-  const auto [one, other] = graphs("causal_metrics", "graph", graph, truth);
+  const Tensor one = checked_graph("[causal_metrics] graph", graph);
+  const Tensor other = checked_truth("[causal_metrics] truth", truth, "graph", one);
   const Matrix found = view_matrix(one), known = view_matrix(other);
   const EdgeErrors errors = edge_errors(found, known);
   return {errors.edges,
@@ -52,7 +58,8 @@ CausalMetrics causal_metrics(const Tensor& graph, const Tensor& truth) {
 }
 
 EdgeCurves edge_curves(const Tensor& scores, const Tensor& truth) {
-  const auto [one, other] = graphs("edge_curves", "scores", scores, truth);
+  const Tensor one = checked_square("[edge_curves] scores", scores);
+  const Tensor other = checked_truth("[edge_curves] truth", truth, "scores", one);
   TORCH_CHECK_VALUE(
       !one.isnan().any().item<bool>(),
       "[edge_curves] scores: expected numbers, got NaN, which has no place in a ranking");
@@ -69,7 +76,7 @@ Sortability causal_sortability(const Tensor& table, const Tensor& graph) {
 }
 
 std::vector<CausalBaseline> causal_baselines(const Tensor& table) {
-  const Tensor values = checked_matrix("[causal_baselines] table", table);
+  const Tensor values = checked_table("[causal_baselines] table", table);
   return as_function("causal_baselines", [&] {
     const Matrix prepared = prepared_table(view_matrix(values), /*standardise=*/false);
     std::vector<CausalBaseline> all;
@@ -114,11 +121,8 @@ std::vector<Tensor> baseline_graphs(const Tensor& table) {
 std::tuple<Tensor, std::vector<int64_t>, std::vector<std::string>, std::vector<int64_t>>
 whole_table(const Tensor& table, std::vector<std::string> names, std::string_view missing,
             bool drop) {
-  const Tensor values = checked_matrix("[usable_table] table", table);
-  const auto named = static_cast<int64_t>(names.size());
-  TORCH_CHECK_VALUE(named == 0 || named == values.size(1),
-                    "[usable_table] names: expected none or ", values.size(1),
-                    ", one per column, got ", named);
+  const Tensor values = checked_table("[usable_table] table", table, Gaps::kept);
+  check_names("usable_table", names, values);
   return as_function("usable_table", [&] {
     const MissingValues rule = parse_name<MissingValues>("missing", missing);
     const UsableTable kept =
@@ -130,11 +134,8 @@ whole_table(const Tensor& table, std::vector<std::string> names, std::string_vie
 
 // The warning of few_rows_warning(), of columns that messages show by these names.
 std::string few_rows(const Tensor& table, const std::vector<std::string>& names) {
-  const Tensor values = checked_matrix("[causal_few_rows] table", table);
-  const auto named = static_cast<int64_t>(names.size());
-  TORCH_CHECK_VALUE(named == 0 || named == values.size(1),
-                    "[causal_few_rows] names: expected none or ", values.size(1),
-                    ", one per column, got ", named);
+  const Tensor values = checked_table("[causal_few_rows] table", table, Gaps::kept);
+  check_names("causal_few_rows", names, values);
   return few_rows_warning(view_matrix(values), names);
 }
 

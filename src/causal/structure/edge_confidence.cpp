@@ -242,11 +242,18 @@ void check_stable_frequency(double min_frequency) {
                     min_frequency);
 }
 
-std::pair<Tensor, Tensor> checked_input(const Tensor& table, const Tensor& graph) {
-  std::pair both = checked_table_and_graph("[edge_confidence] ", table, graph);
+// The table and the graph, and options that suit them.
+std::pair<Tensor, Tensor> checked_input(const Tensor& table, const Tensor& graph,
+                                        const CausalFitOptions& fit, int64_t samples) {
+  const Gaps gaps = fit.missing == MissingValues::likelihood ? Gaps::kept : Gaps::refused;
+  std::pair both = checked_table_and_graph("[edge_confidence] ", table, graph, gaps);
   TORCH_CHECK_VALUE(both.first.size(0) >= 4,
                     "[edge_confidence] table: expected at least 4 rows to sample from, got ",
                     both.first.size(0));
+  as_function("edge_confidence", [&] {
+    check_fit_options(fit, both.first.size(0), both.first.size(1));
+    require_room("replicates", {samples, both.second.count_nonzero().item<int64_t>()});
+  });
   return both;
 }
 
@@ -271,12 +278,12 @@ EdgeConfidence edge_confidence(const Tensor& table, const CausalFitOptions& fit,
 
 EdgeConfidence edge_confidence(const Tensor& table, const Tensor& graph,
                                const CausalFitOptions& fit, const EdgeConfidenceOptions& options) {
-  const auto [values, adjacency] = checked_input(table, graph);
   TORCH_CHECK_VALUE(options.replicates >= 2 && options.replicates <= kMostReplicates,
                     "[edge_confidence] replicates: expected 2 to ", kMostReplicates, ", got ",
                     options.replicates);
   TORCH_CHECK_VALUE(options.level > 0 && options.level < 1,
                     "[edge_confidence] level: expected a number in (0, 1), got ", options.level);
+  const auto [values, adjacency] = checked_input(table, graph, fit, options.replicates);
   const Sampler sampler(values, adjacency, fit, options.resampling);
   const Samples samples = sampler.run(0, options.replicates, options.progress);
   const Tensor ends = at::tensor({0.5 - options.level / 2, 0.5 + options.level / 2}, at::kDouble);
@@ -304,13 +311,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> edge_samples(
     at::IntArrayRef groups, const std::optional<Tensor>& targets, bool soft,
     const std::vector<std::string>& kinds, std::string_view missing, const Tensor& graph,
     std::string_view resampling, int64_t first, int64_t count) {
-  const auto [values, adjacency] = checked_input(table, graph);
   TORCH_CHECK_VALUE(first >= 0 && first < kMostReplicates && count >= 1 && count <= kMostReplicates,
                     "[edge_confidence] samples: expected 0 to ", kMostReplicates, ", got ", count,
                     " from ", first);
+  const Tensor given = checked_matrix("[edge_confidence] table", table);
   CausalFitOptions options = parse_fit_options(
-      values.size(0), estimator, nonlinear, standardise, threshold, sparsity, rank, sample, seed,
-      forbidden, required, tiers, groups, targets, soft, kinds, missing);
+      "edge_confidence", given.size(0), estimator, nonlinear, standardise, threshold, sparsity,
+      rank, sample, seed, forbidden, required, tiers, groups, targets, soft, kinds, missing);
+  const auto [values, adjacency] = checked_input(given, graph, options, count);
   const Interruptible interruptible;
   options.checkpoint = [&] { interruptible.check(); };
   const Sampler sampler(values, adjacency, options, as_function("edge_confidence", [&] {

@@ -9,7 +9,9 @@
 #include <tuple>
 
 #include "causal/structure/fit_arguments.h"
+#include "causal/tables/table_arguments.h"
 #include "causal/tensors.h"
+#include "support/require.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -100,6 +102,9 @@ LinearModel regress_available(const Tensor& table, const Tensor& graph, const Te
 
 LinearModel linear_model(const Tensor& table, const Tensor& graph, std::span<const int64_t> groups,
                          const std::vector<std::vector<int64_t>>& targets) {
+  require(table.size(0) > 0, "table: expected at least one row, got none");
+  if (!groups.empty()) require_one_per_row("groups", groups.size(), table.size(0));
+  if (!targets.empty()) require_targets(targets, table.size(0), table.size(1));
   const Tensor unused = rows_left_out(targets, table.size(1));
   if (table.isnan().any().item<bool>()) return regress_available(table, graph, unused);
   if (!unused.defined() && groups.empty()) return regress_all(table, graph);
@@ -134,10 +139,13 @@ namespace {
 std::tuple<Tensor, Tensor, Tensor> model_operator(const Tensor& table, const Tensor& graph,
                                                   at::IntArrayRef groups,
                                                   const std::optional<Tensor>& targets) {
-  const auto [values, edges] = checked_table_and_graph("[causal_linear_model] ", table, graph);
+  constexpr const char* kFunction = "causal_linear_model";
+  const auto [values, edges] =
+      checked_table_and_graph("[causal_linear_model] ", table, graph, Gaps::kept);
   std::vector<std::vector<int64_t>> own;
-  if (targets) own = parse_targets(*targets, values.size(0));
-  LinearModel model = linear_model(values, edges, {groups.data(), groups.size()}, own);
+  if (targets) own = parse_targets(kFunction, *targets, values.size(0));
+  LinearModel model = as_function(
+      kFunction, [&] { return linear_model(values, edges, {groups.data(), groups.size()}, own); });
   return {model.coefficients, model.intercepts, model.variances};
 }
 

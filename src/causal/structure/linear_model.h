@@ -23,6 +23,8 @@ struct LinearModel {
 /// columns. With missing values (NaN), the rows of a regression are those that have all of its
 /// columns. The pseudo-inverse accepts causes that determine each other.
 ///
+/// Throws InputError "ARGUMENT: .." for groups or targets of another table.
+///
 /// Complexity: O(n M^2 + M p^3) for p causes, and O(n M^2) more for each column that was intervened
 /// on.
 LinearModel linear_model(const at::Tensor& table, const at::Tensor& graph,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "causal/structure/row_statistics.h"
+#include "causal/tables/table_arguments.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {
@@ -34,12 +35,7 @@ constexpr int64_t kMostLevels = 30;
 MixedCosts::MixedCosts(TableView table, const CausalFitOptions& options)
     : kinds_(options.kinds), values_(table), levels_(options.kinds.size(), 0) {
   const int64_t rows = table.rows(), count = table.cols();
-  if (std::ssize(kinds_) != count) {
-    throw InputError(std::string("kinds: expected one for each of ")
-                         .append(std::to_string(count))
-                         .append(" columns, got ")
-                         .append(std::to_string(kinds_.size())));
-  }
+  require_one_per_column("kinds", kinds_.size(), count);
   std::vector<Vector> causes;
   first_ = {0};
   for (int64_t column = 0; column < count; ++column) {

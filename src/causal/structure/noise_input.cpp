@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "causal/tables/table_arguments.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {
@@ -37,7 +38,8 @@ void check_noise_arguments(TableView table, TableView graph, double level) {
     throw InputError(rows ? "table: expected at least 4 rows, got " + std::to_string(table.rows())
                           : std::string("table: expected at least one column, got none"));
   }
-  if (!table.allFinite()) throw InputError("table: expected finite numbers");
+  require_finite("table", table);
+  require_finite("graph", graph);
   if (!(level > 0 && level < 1)) {
     throw InputError("level: expected a number in (0, 1), got " + std::to_string(level));
   }

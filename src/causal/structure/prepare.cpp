@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "causal/tables/table_arguments.h"
 #include "causal/tables/usable_table.h"
 #include "support/error.h"
 
@@ -17,20 +18,6 @@ constexpr int kMostApart = 400;
 
 [[noreturn]] void fail(const std::string& why) { throw InputError("table: " + why); }
 
-void require_finite(TableView table) {
-  for (int64_t row = 0; row < table.rows(); ++row) {
-    for (int64_t column = 0; column < table.cols(); ++column) {
-      if (std::isfinite(table(row, column))) continue;
-      fail(std::string("expected finite numbers, got ")
-               .append(std::to_string(table(row, column)))
-               .append(" in row ")
-               .append(std::to_string(row))
-               .append(", column ")
-               .append(std::to_string(column)));
-    }
-  }
-}
-
 }  // namespace
 
 Matrix prepared_table(TableView table, bool standardise) {
@@ -40,7 +27,7 @@ Matrix prepared_table(TableView table, bool standardise) {
              .append(" x ")
              .append(std::to_string(table.cols())));
   }
-  require_finite(table);
+  require_finite("table", table);
   const auto rows = static_cast<double>(table.rows());
   Matrix prepared(table.rows(), table.cols());
   // binary exponent of each deviation

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "causal/tables/table_arguments.h"
 #include "support/error.h"
 
 namespace nsimplex::causal {
@@ -33,12 +34,7 @@ int64_t count_of(std::span<const int64_t> groups) {
 }  // namespace
 
 std::vector<int64_t> numbered_groups(std::span<const int64_t> groups, int64_t rows) {
-  if (std::ssize(groups) != rows) {
-    fail("groups", std::string("one for each of ")
-                       .append(std::to_string(rows))
-                       .append(" rows, got ")
-                       .append(std::to_string(groups.size())));
-  }
+  require_one_per_row("groups", groups.size(), rows);
   std::map<int64_t, int64_t> numbers;
   std::vector<int64_t> result;
   for (const int64_t group : groups) {
@@ -201,12 +197,7 @@ RowStatistics::RowStatistics(TableView table, const CausalFitOptions& options)
 
 void RowStatistics::read_targets(const CausalFitOptions& options) {
   const int64_t features = table_.cols(), rows = table_.rows();
-  if (std::ssize(options.targets) != rows) {
-    fail("targets", std::string("one list for each of ")
-                        .append(std::to_string(rows))
-                        .append(" rows, got ")
-                        .append(std::to_string(options.targets.size())));
-  }
+  require_targets(options.targets, rows, features);
   std::vector<std::vector<int64_t>> rows_of(static_cast<size_t>(features));
   std::set<std::vector<int64_t>> sets;
   std::vector<int64_t> without;
@@ -215,17 +206,7 @@ void RowStatistics::read_targets(const CausalFitOptions& options) {
     std::sort(set.begin(), set.end());
     set.erase(std::unique(set.begin(), set.end()), set.end());
     if (set.empty()) without.push_back(row);
-    for (const int64_t column : set) {
-      if (column < 0 || column >= features) {
-        fail("targets", std::string("columns 0 to ")
-                            .append(std::to_string(features - 1))
-                            .append(", got ")
-                            .append(std::to_string(column))
-                            .append(" in row ")
-                            .append(std::to_string(row)));
-      }
-      rows_of[static_cast<size_t>(column)].push_back(row);
-    }
+    for (const int64_t column : set) rows_of[static_cast<size_t>(column)].push_back(row);
     if (!set.empty()) sets.insert(std::move(set));
   }
   covariances_.targets.assign(sets.begin(), sets.end());

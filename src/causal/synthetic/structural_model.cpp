@@ -14,6 +14,7 @@
 #include "support/error.h"
 #include "support/random.h"
 #include "support/require.h"
+#include "support/size_limits.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -55,7 +56,8 @@ std::vector<int64_t> random_dag(CausalGraph graph, int64_t nodes, int64_t degree
   std::vector<int64_t> edges =
       graph == CausalGraph::scale_free
           ? graph::preferential_attachment(nodes, degree, draws.bits())
-          : random_pairs(nodes, std::min(degree * nodes, nodes * (nodes - 1) / 2), draws);
+          : random_pairs(
+                nodes, std::min(saturating_product(degree, nodes), nodes * (nodes - 1) / 2), draws);
   for (size_t end = 0; end < edges.size(); end += 2) {
     const auto rank_of = [&](int64_t node) { return rank[static_cast<size_t>(node)]; };
     if (rank_of(edges[end]) > rank_of(edges[end + 1])) std::swap(edges[end], edges[end + 1]);
@@ -129,6 +131,19 @@ class AdditiveProcess : public Mechanism {
   Matrix frequencies_, phases_, amplitudes_;
 };
 
+// Numbers per row that a mechanism holds at once.
+int64_t width_of(CausalMechanism mechanism) {
+  switch (mechanism) {
+    case CausalMechanism::mlp:
+      return kHiddenUnits;
+    case CausalMechanism::additive_gp:
+      return kFeatures;
+    case CausalMechanism::linear:
+      break;
+  }
+  return 1;
+}
+
 }  // namespace
 
 double signed_weight(double low, double high, RandomStream& draws) {
@@ -174,6 +189,7 @@ uint64_t seed_for(uint64_t seed, Purpose purpose) {
 Matrix random_graph(const CausalSimulationOptions& options) {
   require_at_least("nodes", 1, options.nodes);
   require_at_least("degree", options.graph == CausalGraph::scale_free ? 1 : 0, options.degree);
+  require_room("nodes", {options.nodes, options.nodes});
   const std::vector<int64_t> edges =
       random_dag(options.graph, options.nodes, options.degree,
                  seed_for(static_cast<uint64_t>(options.seed), Purpose::graph));
@@ -189,14 +205,13 @@ StructuralModel::StructuralModel(const CausalSimulationOptions& options)
 
 StructuralModel::StructuralModel(const Matrix& graph, const CausalSimulationOptions& options)
     : noise_(options.noise),
+      width_(width_of(options.mechanism)),
       seed_(static_cast<uint64_t>(options.seed)),
       weights_(Matrix::Zero(graph.rows(), graph.cols())) {
-  if (!(options.weight_low >= 0.0 && options.weight_low <= options.weight_high)) {
-    throw InputError(std::string("weights: expected 0 <= low <= high, got ")
-                         .append(std::to_string(options.weight_low))
-                         .append(" and ")
-                         .append(std::to_string(options.weight_high)));
-  }
+  require(options.weight_low >= 0.0 && options.weight_low <= options.weight_high &&
+              std::isfinite(options.weight_high),
+          "weights: expected finite numbers with 0 <= low <= high, got ", options.weight_low,
+          " and ", options.weight_high);
   const std::optional<std::vector<int64_t>> order = causal_order(graph);
   if (!order) throw InputError("graph: expected no cycles, got a graph with one");
   RandomStream weights(seed_for(seed_, Purpose::weights));
@@ -224,6 +239,7 @@ StructuralModel::StructuralModel(const Matrix& graph, const CausalSimulationOpti
 Matrix StructuralModel::sample(int64_t observations, int64_t sample_seed,
                                std::span<const Intervention> interventions) const {
   require_at_least("observations", 1, observations);
+  require_room("observations", {observations, std::max(features(), width_)});
   std::vector<std::optional<double>> set(static_cast<size_t>(features()));
   for (const Intervention& intervention : interventions) {
     const int64_t feature = intervention.feature;
@@ -233,6 +249,8 @@ Matrix StructuralModel::sample(int64_t observations, int64_t sample_seed,
                            .append(", got ")
                            .append(std::to_string(feature)));
     }
+    require(std::isfinite(intervention.value), "interventions: expected finite numbers, got ",
+            intervention.value, " for ", feature);
     std::optional<double>& value = set[static_cast<size_t>(feature)];
     if (value) {
       throw InputError(std::string("interventions: expected one value a column, got two for ")

@@ -66,6 +66,7 @@ class StructuralModel {
   };
 
   CausalNoise noise_;
+  int64_t width_;  // numbers per row that a mechanism holds at once
   uint64_t seed_;
   Matrix weights_;
   std::vector<Equation> equations_;  // in causal order

@@ -69,13 +69,11 @@ Tensor largest_correlations(const Centred& centred, const Checkpoint& checkpoint
 
 Tensor screened(const Tensor& table, int64_t screen, ScreenCriterion by,
                 const Checkpoint& checkpoint) {
-  const Tensor values = causal::checked_matrix("[screen_columns] table", table);
+  const Tensor values = causal::checked_table("[screen_columns] table", table, causal::Gaps::kept);
   TORCH_CHECK_VALUE(values.size(0) >= 2 && values.size(1) >= 2,
                     "[screen_columns] table: expected at least 2 rows and 2 columns, got ",
                     values.size(0), " x ", values.size(1));
   TORCH_CHECK_VALUE(screen >= 2, "[screen_columns] screen: expected at least 2, got ", screen);
-  TORCH_CHECK_VALUE(!values.isinf().any().item<bool>(),
-                    "[screen_columns] table: expected finite numbers, got an infinite one");
   if (screen >= values.size(1)) return at::arange(values.size(1), at::kLong);
   const Centred centred = centred_columns(values);
   const Tensor scores = by == ScreenCriterion::variance ? centred.deviations * centred.size

@@ -154,7 +154,7 @@ def test_constraints_hold():
         causal.orient_by_noise(table, BACKWARDS, forbidden=[(1, 0)])
     with pytest.raises(ValueError, match="graph: expected the required edge 0 -> 2, got none"):
         causal.orient_by_noise(table, BACKWARDS, required=[(0, 2)])
-    with pytest.raises(ValueError, match="tiers: expected 3 numbers, one per column, got 2"):
+    with pytest.raises(ValueError, match="tiers: expected 3, one per column, got 2"):
         causal.orient_by_noise(table, BACKWARDS, tiers=[0, 1])
 
 
