@@ -1,12 +1,14 @@
 # Names for what tools/ and CMakePresets.json do. Every target first sets up what it needs.
 .DEFAULT_GOAL := build
-.PHONY: build lab demo test test-all bench asan tsan fuzz tidy format format-check docs wheel clean bootstrap bootstrap-clang
+.PHONY: build lab demo test test-all bench asan tsan fuzz tidy format format-check docs wheel clean bootstrap bootstrap-test bootstrap-clang
 
-python := .venv/bin/python
 export CTEST_PARALLEL_LEVEL ?= 2
 
 bootstrap:
 	@tools/bootstrap
+
+bootstrap-test:
+	@tools/bootstrap test
 
 bootstrap-clang:
 	@tools/bootstrap clang
@@ -20,19 +22,19 @@ lab: bootstrap
 	@tools/build release --target nsimplex_cli nsimplex_lab_cli
 
 # The exit code is bad when either runner's is; both always run, and their summaries come last.
-test: bootstrap
+test: bootstrap-test
 	@tools/build release
 	@tools/test
 
 # Slow experiments too.
-test-all: bootstrap
+test-all: bootstrap-test
 	@tools/build release
 	@tools/test --all
 
 demo: lab
 	@tools/demo
 
-bench: bootstrap
+bench: bootstrap-test
 	@tools/build release
 	@tools/bench
 
@@ -54,12 +56,12 @@ format-check: bootstrap-clang
 	@tools/format --check
 
 # The site of the documentation, in build/site/html.
-docs: build
+docs: bootstrap-test build
 	@tools/docs
 
+# TORCH: interpreters with other versions of torch, which the wheel is to serve, too.
 wheel: bootstrap
-	$(python) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
-	@ls dist/*.whl
+	@tools/build_wheel $(TORCH)
 
 clean:
 	rm -rf build dist

@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-METADATA = "nsimplex_attention-0.2.0.dist-info/METADATA"
-RECORD = "nsimplex_attention-0.2.0.dist-info/RECORD"
-
-LICENCES = "nsimplex_attention-0.2.0.dist-info/licenses/"
+INFO = "nsimplex_attention-0.2.0.dist-info/"
 
 
 def libtorch(folder, minor):
@@ -40,10 +37,11 @@ def wheel_of(folder, torch):
         file.writestr("nsimplex/lib/libnsimplex.so", f"library for {torch}")
         file.writestr("nsimplex/include/nsimplex/nn.h", "header")
         file.writestr("nsimplex/__init__.py", "")
-        text = "Name: nsimplex-attention\nLicense-File: LICENSE\nRequires-Dist: numpy\n"
-        file.writestr(METADATA, text + "Requires-Dist: torch==2.0.*\n")
-        file.writestr(LICENCES + "LICENSE", "MIT")
-        file.writestr(RECORD, "")
+        text = "Name: nsimplex-attention\nVersion: 0.2.0\nLicense-File: LICENSE\n"
+        text += "Requires-Dist: numpy\nRequires-Dist: torch==2.0.*\n"
+        file.writestr(INFO + "METADATA", text)
+        file.writestr(INFO + "licenses/LICENSE", "MIT")
+        file.writestr(INFO + "RECORD", "")
 
 
 @pytest.fixture
@@ -65,6 +63,7 @@ def tool(tmp_path, monkeypatch):
         return subprocess.CompletedProcess(command, 0)
 
     def finish(wheel, folder):
+        functions["name"] = Path(wheel).name
         Path(wheel).rename(tmp_path / "wheel.whl")
 
     functions["subprocess"] = type("Subprocess", (), {"run": staticmethod(pip)})
@@ -78,32 +77,44 @@ def tool(tmp_path, monkeypatch):
     return functions
 
 
-def test_a_wheel_holds_a_build_for_each_torch(tool, tmp_path, monkeypatch):
-    others = [libtorch(tmp_path / name, name) for name in ("2.11", "2.14")]
+@pytest.mark.parametrize(
+    ("minors", "label"),
+    [
+        (["2.11", "2.14"], "+torch2.11.torch2.13.torch2.14"),
+        (["2.11", "2.12", "2.14"], ""),  # all that are supported
+    ],
+)
+def test_a_wheel_holds_a_build_for_each_torch(tool, tmp_path, monkeypatch, minors, label):
+    """pip replaces no torch that is supported, and the version says which ones the wheel serves."""
+    others = [libtorch(tmp_path / name, name) for name in minors]
     monkeypatch.setattr(sys, "argv", ["build_wheel", *others])
     tool["main"]()
     with zipfile.ZipFile(tmp_path / "wheel.whl") as wheel:
         files = {name: wheel.read(name).decode() for name in wheel.namelist()}
         modes = {info.filename: info.external_attr >> 16 for info in wheel.infolist()}
-    venv = ROOT / ".venv/bin/python"
-    for prefix, torch in (("", venv), ("torch2.11/", others[0]), ("torch2.14/", others[1])):
+    info = INFO.replace("0.2.0", f"0.2.0{label}")
+    assert tool["name"] == f"nsimplex_attention-0.2.0{label}-py3-none-linux_x86_64.whl"
+    folders = [f"torch{minor}/" for minor in minors]
+    for prefix, torch in zip(["", *folders], [ROOT / ".venv/bin/python", *others]):
         assert files[f"nsimplex/{prefix}bin/nsimplex"] == f"program for {torch}"
         assert modes[f"nsimplex/{prefix}bin/nsimplex"] & 0o111 == 0o111
         assert files[f"nsimplex/{prefix}lib/libnsimplex.so"] == f"library for {torch}"
         assert files[f"nsimplex/{prefix}include/nsimplex/nn.h"] == "header"
     assert [name for name in files if name.endswith("__init__.py")] == ["nsimplex/__init__.py"]
-    requirements = [line for line in files[METADATA].splitlines() if "Requires-Dist" in line]
+    metadata = files[info + "METADATA"].splitlines()
+    assert f"Version: 0.2.0{label}" in metadata
+    requirements = [line for line in metadata if "Requires-Dist" in line]
     assert requirements == [
         "Requires-Dist: numpy",
-        "Requires-Dist: torch>=2.11,<2.15,!=2.12.*",
+        "Requires-Dist: torch>=2.11,<2.15",
     ]
-    inside = [line for line in files[METADATA].splitlines() if line.startswith("License-File")]
+    inside = [line for line in metadata if line.startswith("License-File")]
     assert inside == ["License-File: LICENSE", "License-File: fmt", "License-File: libeigen3-dev"]
-    assert "Victor Zverovich" in files[LICENCES + "fmt"]
-    assert "Permission is hereby granted, free of charge" in files[LICENCES + "fmt"]
-    assert "Exhibit A - Source Code Form License Notice" in files[LICENCES + "libeigen3-dev"]
-    lines = dict(line.split(",", 1) for line in files.pop(RECORD).splitlines())
-    assert lines.pop(RECORD) == ","
+    assert "Victor Zverovich" in files[info + "licenses/fmt"]
+    assert "Permission is hereby granted, free of charge" in files[info + "licenses/fmt"]
+    assert "Exhibit A - Source Code Form License Notice" in files[info + "licenses/libeigen3-dev"]
+    lines = dict(line.split(",", 1) for line in files.pop(info + "RECORD").splitlines())
+    assert lines.pop(info + "RECORD") == ","
     assert lines == {name: recorded(text) for name, text in files.items()}
 
 

@@ -160,9 +160,10 @@ def test_an_option_that_is_no_utf8_is_refused_before_anything_is_made(build, tmp
     assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "run").exists()
 
 
-def test_packages_to_install_have_hashes(root):
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-build.txt"])
+def test_packages_to_install_have_hashes(root, name):
     """pip takes no other files then."""
-    text = (root / "tools" / "requirements.txt").read_text().replace("\\\n", " ")
+    text = (root / "tools" / name).read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert lines
     for line in lines:
