@@ -1,6 +1,7 @@
 // nsimplex::attention_flow().
 
 #include "analysis/attention_flow.h"
+#include "support/plain_tensor.h"
 
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
@@ -24,7 +25,7 @@ Tensor largest_distance(const Tensor& tokens) {
 AttentionFlow attention_flow(const std::function<Tensor(const Tensor&)>& function,
                              const Tensor& tokens, double time, const FlowOptions& options) {
   constexpr int64_t kMostSteps = 1'000'000;
-  TORCH_CHECK_VALUE(tokens.dim() >= 2 && at::isFloatingType(tokens.scalar_type()),
+  TORCH_CHECK_VALUE(tokens.dim() >= 2 && is_floating(tokens),
                     "[attention_flow] tokens: expected floating [.., n, d], got ", tokens.sizes(),
                     " of ", tokens.scalar_type());
   TORCH_CHECK_VALUE(time > 0 && std::isfinite(time),

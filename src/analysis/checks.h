@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "support/plain_tensor.h"
 #include "support/require.h"
 
 namespace nsimplex::analysis {
@@ -11,7 +12,7 @@ inline void check_problems(const char* name, const std::vector<at::Tensor>& inpu
   require(!inputs.empty(), name, ": expected an input or more, got none");
   for (size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& x = inputs[i];
-    require(x.is_floating_point() && x.dim() >= 2 && x.numel() > 0, name, ": input ", i,
+    require(is_floating(x) && x.dim() >= 2 && x.numel() > 0, name, ": input ", i,
             ": expected floating [B, .., C] that is not empty, got ", x.scalar_type(), " ",
             x.sizes());
     require(x.size(0) == inputs[0].size(0), name, ": input ", i, ": expected ", inputs[0].size(0),

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "analysis/collapse.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex {
 
@@ -17,8 +18,8 @@ using at::Tensor;
 namespace {
 
 Tensor checked_weights(const std::string& argument, const Tensor& weights, int64_t rows) {
-  TORCH_CHECK_TYPE(at::isFloatingType(weights.scalar_type()), argument,
-                   ": expected floating point numbers, got ", weights.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(weights), argument, ": expected floating point numbers, got ",
+                   weights.scalar_type());
   TORCH_CHECK_VALUE(weights.dim() == 2 && weights.size(0) == rows, argument,
                     ": expected matrices of ", rows, " rows, got shape ", weights.sizes());
   return weights.detach().to(at::kCPU, at::kDouble);
@@ -36,8 +37,8 @@ std::vector<Tensor> checked_weights(const std::string& argument, at::TensorList 
 }
 
 Tensor checked_tokens(const std::string& function, const Tensor& tokens) {
-  TORCH_CHECK_TYPE(at::isFloatingType(tokens.scalar_type()), function,
-                   "tokens: expected floating point numbers, got ", tokens.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(tokens), function, "tokens: expected floating point numbers, got ",
+                   tokens.scalar_type());
   TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.numel() > 0, function,
                     "tokens: expected [n, C] with at least one of each, got ", tokens.sizes());
   return tokens.detach().to(at::kCPU, at::kDouble);

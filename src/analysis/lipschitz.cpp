@@ -11,6 +11,7 @@
 #include "analysis/ascent.h"
 #include "analysis/checks.h"
 #include "support/named_option.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex {
 
@@ -47,8 +48,8 @@ LipschitzEstimate lipschitz_constant(const TensorFunction& function, const Tenso
 Tensor token_influence(const std::function<Tensor(const Tensor&)>& function, const Tensor& x,
                        const std::optional<std::vector<int64_t>>& rows) {
   const std::string at = "[token_influence] ";
-  TORCH_CHECK_VALUE(x.dim() == 3 && at::isFloatingType(x.scalar_type()), at,
-                    "x: expected floating [B, T, C], got ", x.scalar_type(), " ", x.sizes());
+  TORCH_CHECK_VALUE(x.dim() == 3 && is_floating(x), at, "x: expected floating [B, T, C], got ",
+                    x.scalar_type(), " ", x.sizes());
   const analysis::GradientsOn on;
   const Tensor given = analysis::leaf(x);
   const Tensor out = function(given);

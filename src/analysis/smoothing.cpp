@@ -8,6 +8,7 @@
 
 #include "analysis/residual.h"
 #include "support/parallel.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex {
 
@@ -16,7 +17,7 @@ using at::Tensor;
 namespace {
 
 Tensor checked(const char* name, const Tensor& tokens) {
-  TORCH_CHECK_TYPE(at::isFloatingType(tokens.scalar_type()), "[", name,
+  TORCH_CHECK_TYPE(is_floating(tokens), "[", name,
                    "] tokens: expected floating point numbers, got ", tokens.scalar_type());
   TORCH_CHECK_VALUE(tokens.dim() >= 2, "[", name,
                     "] tokens: expected [.., tokens, channels], got shape ", tokens.sizes());

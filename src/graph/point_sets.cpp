@@ -7,7 +7,10 @@
 #include "graph/delaunay.h"
 #include "graph/graph_view.h"
 #include "graph/random_graphs.h"
+#include "support/as_function.h"
 #include "support/parallel.h"
+#include "support/plain_tensor.h"
+#include "support/size_limits.h"
 
 namespace nsimplex {
 
@@ -37,13 +40,14 @@ PointSets random_point_sets(int64_t sets, int64_t least, int64_t most, int64_t s
   TORCH_CHECK_VALUE(least <= most && most <= graph::kMostPoints,
                     "[random_point_sets] most: expected ", least, " to ", graph::kMostPoints,
                     ", got ", most);
+  as_function("random_point_sets", [&] { require_room("sets", {sets, 2 * most + 1}); });
   graph::PointSets drawn = graph::random_points(sets, least, most, static_cast<uint64_t>(seed));
   return {at::tensor(drawn.coordinates, at::kFloat).view({-1, 2}),
           graph::to_tensor(std::move(drawn.offsets))};
 }
 
 TupleBatch delaunay_graph(const Tensor& points, const std::optional<Tensor>& node_offsets) {
-  TORCH_CHECK_TYPE(points.is_floating_point(), "[", kDelaunay,
+  TORCH_CHECK_TYPE(is_floating(points), "[", kDelaunay,
                    "] points: expected a floating point dtype, got ", points.scalar_type());
   TORCH_CHECK_VALUE(points.dim() == 2 && points.size(1) == 2, "[", kDelaunay,
                     "] points: expected shape [n, 2], got ", points.sizes());

@@ -9,6 +9,7 @@
 #include "nn/initialize.h"
 #include "nn/sinusoids.h"
 #include "support/error.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex {
 
@@ -40,7 +41,7 @@ void FeaturePositionsImpl::set_table(const at::Tensor& table) {
   if (table_.dim() == 3 && table.dim() == 2) {
     shaped = table.unsqueeze(1).expand({-1, table_.size(1), -1});
   }
-  TORCH_CHECK_VALUE(at::isFloatingType(table.scalar_type()) && shaped.sizes() == table_.sizes(),
+  TORCH_CHECK_VALUE(is_floating(table) && shaped.sizes() == table_.sizes(),
                     "[FeatureTransformer] table: expected floating numbers of shape ",
                     table_.sizes(), table_.dim() == 3 ? " or the same without heads" : "", ", got ",
                     table.scalar_type(), " of shape ", table.sizes());

@@ -6,6 +6,7 @@
 
 #include "nn/initialize.h"
 #include "nn/sinusoids.h"
+#include "support/plain_tensor.h"
 #include "support/require.h"
 
 namespace nsimplex {
@@ -140,7 +141,7 @@ Tensor FeatureTransformerImpl::forward(const Tensor& x, const std::optional<Tens
   TORCH_CHECK_VALUE(x.dim() == 2 && x.size(1) == o.features,
                     "[FeatureTransformer] x: expected shape [B, ", o.features, "], got ",
                     x.sizes());
-  TORCH_CHECK_TYPE(whole ? x.scalar_type() == at::kLong : at::isFloatingType(x.scalar_type()),
+  TORCH_CHECK_TYPE(whole ? x.scalar_type() == at::kLong : is_floating(x),
                    "[FeatureTransformer] x: expected ",
                    whole ? "int64 numbers of bins" : "floating numbers", ", got ", x.scalar_type());
   TORCH_CHECK_VALUE(!masked || (masked->scalar_type() == at::kBool && masked->sizes() == x.sizes()),

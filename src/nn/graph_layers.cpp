@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "support/plain_tensor.h"
+
 namespace nsimplex {
 
 using at::Tensor;
@@ -29,7 +31,7 @@ GraphMessages graph_messages(const TupleBatch& graph) {
 
 GraphMessages nearest_neighbours(const TupleBatch& nodes, const Tensor& points, int64_t k) {
   const int64_t count = nodes.nodes();
-  TORCH_CHECK_VALUE(points.dim() == 2 && points.size(0) == count && points.is_floating_point(),
+  TORCH_CHECK_VALUE(points.dim() == 2 && points.size(0) == count && is_floating(points),
                     "[nearest_neighbours] points: expected floating point [", count, ", d], got ",
                     points.sizes());
   TORCH_CHECK_VALUE(k >= 0, "[nearest_neighbours] k: expected at least 0, got ", k);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/flat_call.h"
+#include "support/plain_tensor.h"
 
 // The decisions above autograd, which are the same for every operator with an autograd node. A
 // call's any_input(predicate) tells whether a tensor that it may be differentiated in satisfies a
@@ -25,11 +26,38 @@ namespace nsimplex {
 inline bool requires_grad(const at::Tensor& tensor) { return tensor.requires_grad(); }
 inline bool has_tangent(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
 
+/// Whether all tensors of a call are plain arrays. The operator below autograd refuses others by
+/// name (operator_rules.cpp).
+template <class Call>
+bool all_plain(const Call& call) {
+  const auto foreign = [](const at::Tensor& tensor) { return !is_plain(tensor); };
+  bool plain = true;
+  const auto look = [&](const auto& field) {
+    using Field = std::decay_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, at::Tensor> || std::is_same_v<Field, at::TensorList>) {
+      plain = plain && !any_tensor_of(std::tie(field), foreign);
+    } else if constexpr (std::is_base_of_v<OptionalTensor, Field>) {
+      const OptionalTensor& optional = field;
+      plain = plain && !any_tensor_of(std::tie(optional), foreign);
+    } else if constexpr (std::is_same_v<Field, OptionalTensorList>) {
+      const at::TensorList list = field.value_or(at::TensorList());
+      plain = plain && !any_tensor_of(std::tie(list), foreign);
+    }
+  };
+  if constexpr (requires { Call::fields(call); }) {
+    std::apply([&](const auto&... field) { (look(field), ...); }, Call::fields(call));
+    return plain;
+  } else {
+    return !call.any_input(foreign);
+  }
+}
+
 /// Whether a call must consist of ATen calls: a C++ autograd function supports neither functorch's
 /// transforms nor forward mode.
 template <class Call>
 bool needs_composite(const Call& call) {
-  return at::functorch::maybeCurrentDynamicLayer().has_value() || call.any_input(has_tangent);
+  return (at::functorch::maybeCurrentDynamicLayer().has_value() || call.any_input(has_tangent)) &&
+         all_plain(call);
 }
 
 /// The forward operator above autograd: `composite` consists of ATen calls, `below` computes and
@@ -48,10 +76,9 @@ template <class BackwardCall, class Composite, class Below>
 auto autograd_backward(const BackwardCall& call, Composite&& composite, Below&& below) {
   const bool again = call.any_tensor(
       [](const at::Tensor& tensor) { return requires_grad(tensor) || has_tangent(tensor); });
-  if ((at::GradMode::is_enabled() && again) || needs_composite(call.forward) ||
-      has_tangent(call.grad_out)) {
-    return composite(call);
-  }
+  const bool composed = (at::GradMode::is_enabled() && again) || needs_composite(call.forward) ||
+                        has_tangent(call.grad_out);
+  if (composed && all_plain(call)) return composite(call);
   const at::AutoDispatchBelowADInplaceOrView guard;
   return below(call);
 }

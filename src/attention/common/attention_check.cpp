@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "attention/common/attention_augment.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex::dense {
 namespace {
@@ -109,6 +110,8 @@ void check(const Call& call) {
 
 void expect_shape(const char* operation, const char* name, const at::Tensor& tensor,
                   c10::SymIntArrayRef sizes) {
+  TORCH_CHECK_TYPE(is_floating(tensor), "[", operation, "] ", name,
+                   ": expected floating numbers, got ", tensor.scalar_type());
   bool same = tensor.dim() == static_cast<int64_t>(sizes.size());
   for (size_t d = 0; same && d < sizes.size(); ++d) {
     same = holds(tensor.sym_size(static_cast<int64_t>(d)).sym_eq(sizes[d]));
@@ -258,7 +261,7 @@ void check_mask_names_queries(const at::Tensor& mask, const std::vector<c10::Sym
 void check_mask(const Call& call) {
   if (!call.options.mask) return;
   const at::Tensor& mask = *call.options.mask;
-  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool || at::isFloatingType(mask.scalar_type()),
+  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool || is_floating(mask),
                    "[attention] mask: expected bool or a floating dtype, got ", mask.scalar_type());
   check_device("mask", mask, call.query);
   std::vector<c10::SymInt> expected = call.query.sym_sizes().slice(0, 3).vec();
@@ -285,8 +288,8 @@ void check_sink(const Call& call, Normalizer normalizer) {
                     "[attention] sink: normalizer='softmax_sink' expects shape [", heads,
                     "], got none");
   const at::Tensor& sink = *call.options.sink;
-  TORCH_CHECK_TYPE(at::isFloatingType(sink.scalar_type()),
-                   "[attention] sink: expected a floating dtype, got ", sink.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(sink), "[attention] sink: expected a floating dtype, got ",
+                   sink.scalar_type());
   check_device("sink", sink, call.query);
   TORCH_CHECK_VALUE(sink.dim() == 1 && holds(sink.sym_size(0).sym_eq(heads)),
                     "[attention] sink: expected shape [", heads, "], got ", sink.sym_sizes());
@@ -321,8 +324,8 @@ void check_query_positions(const Call& call) {
 void check_order_bias(const Call& call, Normalizer normalizer) {
   if (!call.options.order_bias) return;
   const at::Tensor& bias = *call.options.order_bias;
-  TORCH_CHECK_TYPE(at::isFloatingType(bias.scalar_type()),
-                   "[attention] order_bias: expected a floating dtype, got ", bias.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(bias), "[attention] order_bias: expected a floating dtype, got ",
+                   bias.scalar_type());
   check_device("order_bias", bias, call.query);
   const c10::SymInt heads = call.query.sym_size(1);
   const auto order = static_cast<int64_t>(call.keys.size());

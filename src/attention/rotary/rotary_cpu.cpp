@@ -16,6 +16,7 @@
 #include "attention/rotary/rotary_call.h"
 #include "kernels/common/rounding.h"
 #include "support/parallel.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex::rotations {
 namespace {
@@ -46,8 +47,8 @@ void check_positions(const Call& call) {
 
 void check_angles(const Call& call) {
   const Tensor& angles = *call.angles;
-  TORCH_CHECK_TYPE(at::isFloatingType(angles.scalar_type()),
-                   "[rotary] angles: expected floating numbers, got ", angles.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(angles), "[rotary] angles: expected floating numbers, got ",
+                   angles.scalar_type());
   TORCH_CHECK_VALUE(holds(call.offset.sym_eq(0)),
                     "[rotary] angles: given beside offset, expected one of them");
   const c10::SymInt batch = call.x.sym_size(0), heads = call.x.sym_size(1),

@@ -9,6 +9,7 @@
 #include "attention/routing/topk_keys_call.h"
 #include "support/named_option.h"
 #include "support/operator.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex::routing {
 namespace {
@@ -56,7 +57,7 @@ void check_device(const Call& call, const char* name, const Tensor& tensor) {
 // [B, H, Tq], floating.
 void check_rows(const Call& call, const char* name, const Tensor& tensor) {
   check_device(call, name, tensor);
-  TORCH_CHECK_TYPE(at::isFloatingType(tensor.scalar_type()), "[", call.function, "] ", name,
+  TORCH_CHECK_TYPE(is_floating(tensor), "[", call.function, "] ", name,
                    ": expected floating numbers, got ", tensor.scalar_type());
   bool same = tensor.dim() == 3;
   for (int64_t d = 0; same && d < 3; ++d) {

@@ -7,6 +7,7 @@
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_augment.h"
 #include "attention/routing/selection.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex {
 namespace routing {
@@ -24,7 +25,7 @@ void check_tuples(const dense::Call& call, int64_t count, const OptionalTensor& 
     TORCH_CHECK_VALUE(weights->sizes().equals(call.query.sizes().slice(0, 3)),
                       "[topk_tuples] weights: expected shape ", call.query.sizes().slice(0, 3),
                       ", got ", weights->sizes());
-    TORCH_CHECK_TYPE(at::isFloatingType(weights->scalar_type()),
+    TORCH_CHECK_TYPE(is_floating(*weights),
                      "[topk_tuples] weights: expected floating numbers, got ",
                      weights->scalar_type());
   }
@@ -99,7 +100,7 @@ using at::Tensor;
 Tensor mass(const Tensor& sparse_lse, const Tensor& dense_lse) {
   for (const Tensor* lse : {&sparse_lse, &dense_lse}) {
     const char* const name = lse == &sparse_lse ? "sparse_lse" : "dense_lse";
-    TORCH_CHECK_TYPE(at::isFloatingType(lse->scalar_type()), "[retained_mass] ", name,
+    TORCH_CHECK_TYPE(is_floating(*lse), "[retained_mass] ", name,
                      ": expected floating numbers, got ", lse->scalar_type());
     TORCH_CHECK_VALUE(lse->sym_sizes().equals(dense_lse.sym_sizes()), "[retained_mass] ", name,
                       ": expected shape ", dense_lse.sym_sizes(), ", got ", lse->sym_sizes());

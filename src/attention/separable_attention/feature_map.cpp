@@ -12,10 +12,13 @@
 
 #include "attention/common/attention_arguments.h"
 #include "kernels/cpu/separable_attention/separable_attention.h"
+#include "support/as_function.h"
 #include "support/named_option.h"
 #include "support/operator.h"
 #include "support/parallel.h"
+#include "support/plain_tensor.h"
 #include "support/random.h"
+#include "support/size_limits.h"
 
 namespace nsimplex::separable {
 namespace {
@@ -37,7 +40,7 @@ struct EluCall {
 };
 
 void check_elu(const EluCall& call) {
-  TORCH_CHECK_TYPE(at::isFloatingType(call.x.scalar_type()),
+  TORCH_CHECK_TYPE(is_floating(call.x),
                    "[elu_features] x: expected floating numbers, got ", call.x.scalar_type());
 }
 
@@ -164,6 +167,7 @@ Tensor orthogonal_rows(const Tensor& rows) {
 
 // w [features, channels of x], in the dtype and on the device of x.
 Tensor random_directions(const Tensor& x, int64_t features, c10::SymInt seed, bool orthogonal) {
+  as_function("feature_map", [&] { require_room("features", {features, x.size(-1)}); });
   const Tensor rows = normal_numbers(features, x.size(-1), seed.guard_int(__FILE__, __LINE__));
   return (orthogonal ? orthogonal_rows(rows) : rows).to(x.options());
 }
@@ -187,7 +191,7 @@ Tensor elu_of(const Tensor& x, double scale) {
 Tensor map(const Tensor& x, std::string_view kind, int64_t features, c10::SymInt seed,
            bool orthogonal, std::optional<double> scale) {
   constexpr char kName[] = "[feature_map] ";
-  TORCH_CHECK_TYPE(at::isFloatingType(x.scalar_type()), kName, "x: expected floating numbers, got ",
+  TORCH_CHECK_TYPE(is_floating(x), kName, "x: expected floating numbers, got ",
                    x.scalar_type());
   TORCH_CHECK_VALUE(x.dim() >= 1 && x.sym_size(-1).sym_ge(1).expect_true(__FILE__, __LINE__), kName,
                     "x: expected at least one channel, got shape ", x.sym_sizes());

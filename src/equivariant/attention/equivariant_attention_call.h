@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "equivariant/attention/equivariant_attention_classes.h"
+#include "support/flat_call.h"
 
 // The operators' arguments, and the plan as tensors.
 
@@ -52,7 +53,8 @@ struct AttentionCall {
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
     return predicate(x) || predicate(query) || predicate(query_bias) || predicate(key) ||
-           predicate(key_bias) || predicate(value) || predicate(output);
+           predicate(key_bias) || predicate(value) || predicate(output) ||
+           any_tensor_of(std::tie(plan), predicate);
   }
 };
 
@@ -63,6 +65,10 @@ struct AttentionBackwardCall {
   template <class Predicate>
   bool any_tensor(Predicate&& predicate) const {
     return predicate(grad_out) || forward.any_input(predicate);
+  }
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    return any_tensor(predicate);
   }
 };
 

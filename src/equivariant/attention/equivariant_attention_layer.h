@@ -180,7 +180,8 @@ class AttentionLayer {
     const at::Tensor grad_rows = class_.product(ClassRows::grad_out, std::nullopt, grad,
                                                 call_.output.select(0, part.number).t());
     const ClassGradients own = class_.backward(class_call(part, rows), by_head(grad_rows));
-    const at::Tensor number = at::tensor({part.number}, part.query_weights.options());
+    // at::tensor() would write into memory, which no tensor has inside a transform.
+    const at::Tensor number = at::full({1}, part.number, part.query_weights.options());
     grad_output_.add(number, class_.transposed_product(own.out.flatten(1), grad));
 
     LightProducts<Class>&queries = light_[part.queries], &keys = light_[part.keys];

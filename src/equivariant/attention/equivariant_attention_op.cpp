@@ -8,6 +8,7 @@
 #include "equivariant/attention/equivariant_attention_call.h"
 #include "equivariant/attention/equivariant_attention_layer.h"
 #include "support/operator.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -125,8 +126,7 @@ void check_attention(const AttentionCall& call) {
   const auto form = parse_attention_form(call.form, "equivariant_attention");
   parse_feature_map(call.features, "equivariant_attention");
   const Tensor& x = call.x;
-  TORCH_CHECK_TYPE(x.is_floating_point(), kAt, "x: expected a floating dtype, got ",
-                   x.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(x), kAt, "x: expected a floating dtype, got ", x.scalar_type());
   TORCH_CHECK_VALUE(x.dim() == 2, kAt, "x: expected [m, C], got ", x.sym_sizes());
   TORCH_CHECK_VALUE(call.heads > 0, kAt, "heads: expected at least 1, got ", call.heads);
   const c10::SymInt channels = x.sym_size(1);

@@ -7,6 +7,7 @@
 
 #include "equivariant/attention/equivariant_attention_call.h"
 #include "equivariant/linear/equivariant_plan.h"
+#include "support/transforms.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -218,13 +219,21 @@ class Reader {
 }  // namespace
 
 void check_fingerprint(at::TensorList tensors, at::IntArrayRef numbers) {
+  const BelowTransforms below;
+  std::vector<Tensor> plain;
+  for (const Tensor& tensor : tensors) {
+    TORCH_CHECK_VALUE(!is_mapped(tensor), kPlanExpected,
+                      ", the same for all that vmap maps over, got a dimension of vmap");
+    plain.push_back(below_transforms(tensor).contiguous());
+  }
   const auto is_fingerprint = [](const Tensor& tensor) {
     return tensor.is_cpu() && tensor.scalar_type() == at::kLong && tensor.numel() == 1;
   };
-  TORCH_CHECK_VALUE(!tensors.empty() && is_fingerprint(tensors.back()) &&
-                        tensors.back().item<int64_t>() ==
-                            fingerprint_of(tensors.slice(0, tensors.size() - 1), numbers),
-                    kPlanExpected, " as it made them, got changed ones");
+  TORCH_CHECK_VALUE(
+      !plain.empty() && is_fingerprint(plain.back()) &&
+          plain.back().item<int64_t>() ==
+              fingerprint_of(at::TensorList(plain).slice(0, plain.size() - 1), numbers),
+      kPlanExpected, " as it made them, got changed ones");
 }
 
 std::pair<std::vector<Tensor>, std::vector<int64_t>> flatten(const AttentionPlan& plan) {

@@ -13,6 +13,7 @@
 #include "equivariant/classes/partitions.h"
 #include "equivariant/linear/diagram_weights.h"
 #include "support/operator.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -212,7 +213,7 @@ void check(const DenseCall& call) {
   const at::Tensor &x = call.x, &weight = call.weight;
   const int64_t k = call.input.order, l = call.output.order;
   const int64_t classes = count_classes(call.input, call.output, call.classes);
-  TORCH_CHECK_TYPE(x.is_floating_point(), kLinearAt, "x: expected a floating dtype, got ",
+  TORCH_CHECK_TYPE(is_floating(x), kLinearAt, "x: expected a floating dtype, got ",
                    x.scalar_type());
   TORCH_CHECK_VALUE(x.dim() == k + 2, kLinearAt, "x: expected [B, ", k, " axes of nodes, C], got ",
                     x.sym_sizes());

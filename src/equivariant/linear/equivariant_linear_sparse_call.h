@@ -21,7 +21,8 @@ struct LinearCall {
 
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
-    return predicate(x) || predicate(weight) || (bias && predicate(*bias));
+    return predicate(x) || predicate(weight) || (bias && predicate(*bias)) ||
+           any_tensor_of(std::tie(plan), predicate);
   }
 
   SumsCall sums() const { return {x, plan, parts, mean}; }
@@ -36,6 +37,10 @@ struct LinearBackwardCall {
   template <class Predicate>
   bool any_tensor(Predicate&& predicate) const {
     return predicate(grad_out) || forward.any_input(predicate);
+  }
+  template <class Predicate>
+  bool any_input(Predicate&& predicate) const {
+    return any_tensor(predicate);
   }
 };
 

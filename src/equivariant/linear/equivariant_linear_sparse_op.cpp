@@ -13,6 +13,7 @@
 #include "equivariant/classes/equivariant_classes.h"
 #include "equivariant/linear/equivariant_linear_sparse_call.h"
 #include "support/operator.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -222,6 +223,8 @@ void check_linear(const LinearCall& call) {
                     weight.sym_sizes());
   TORCH_CHECK_TYPE(weight.scalar_type() == x.scalar_type(), kSparseAt, "weight: expected ",
                    x.scalar_type(), " as x, got ", weight.scalar_type());
+  TORCH_CHECK_TYPE(!bias || bias->scalar_type() == x.scalar_type(), kSparseAt, "bias: expected ",
+                   x.scalar_type(), " as x, got ", bias ? bias->scalar_type() : x.scalar_type());
   TORCH_CHECK_VALUE(!bias || (bias->dim() == 2 && bias->sym_size(1) == weight.sym_size(2)),
                     kSparseAt, "bias: expected [classes, ", weight.sym_size(2), "], got ",
                     bias ? bias->sym_sizes() : c10::SymIntArrayRef());
@@ -237,6 +240,9 @@ void check_linear(const LinearBackwardCall& call) {
   check_linear(call.forward);
   const c10::SymInt rows = call.forward.plan[kOutputPlaces].sym_size(0);
   const c10::SymInt columns = call.forward.weight.sym_size(2);
+  TORCH_CHECK_TYPE(is_floating(call.grad_out),
+                   "[equivariant_linear_sparse_backward] grad: expected floating numbers, got ",
+                   call.grad_out.scalar_type());
   TORCH_CHECK_VALUE(call.grad_out.dim() == 2 && call.grad_out.sym_size(0) == rows &&
                         call.grad_out.sym_size(1) == columns,
                     "[equivariant_linear_sparse_backward] grad: expected [", rows, ", ", columns,

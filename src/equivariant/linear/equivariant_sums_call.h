@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "equivariant/linear/sum_plan.h"
+#include "support/flat_call.h"
 
 namespace nsimplex::equivariant {
 
@@ -38,7 +39,7 @@ struct SumsCall {
 
   template <class Predicate>
   bool any_input(Predicate&& predicate) const {
-    return predicate(values);
+    return predicate(values) || any_tensor_of(std::tie(plan), predicate);
   }
 
   c10::SymInt input_rows() const { return plan[kRowOffsets].sym_size(0) - 1; }

@@ -12,6 +12,8 @@
 #include "equivariant/linear/equivariant_sums_call.h"
 #include "support/operator.h"
 #include "support/parallel.h"
+#include "support/plain_tensor.h"
+#include "support/transforms.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -146,7 +148,7 @@ void check_values(const SumsCall& call, const char* name, const char* argument,
                   c10::SymInt (SumsCall::*rows_of)() const) {
   check_plan(call, name);
   const c10::SymInt rows = (call.*rows_of)();
-  TORCH_CHECK_TYPE(call.values.is_floating_point(), "[", name, "] ", argument,
+  TORCH_CHECK_TYPE(is_floating(call.values), "[", name, "] ", argument,
                    ": expected a floating dtype, got ", call.values.scalar_type());
   TORCH_CHECK_VALUE(call.values.dim() == 2 && call.values.sym_size(0) == rows, "[", name, "] ",
                     argument, ": expected [", rows, ", channels], got ", call.values.sym_sizes());
@@ -183,7 +185,16 @@ PartTensors tensors_of(const SumsCall& call, const PatternPart& part, int64_t fi
 
 // The group of every entry of kGroupRows.
 Tensor group_of_entry(const SumsCall& call) {
-  const Tensor sizes = call.plan[kGroupOffsets].diff().to(at::kLong);
+  const Tensor& offsets = call.plan[kGroupOffsets];
+  if (offsets.is_cpu() && has_numbers(offsets)) {
+    const BelowTransforms below;
+    const Tensor numbers = below_transforms(offsets);
+    TORCH_CHECK_VALUE(numbers.numel() > 0 &&
+                          numbers.flatten()[-1].item<int64_t>() == call.plan[kGroupRows].size(0),
+                      "[equivariant_sums] plan: expected the tensors of an equivariant_plan, got "
+                      "groups of another number of entries");
+  }
+  const Tensor sizes = offsets.diff().to(at::kLong);
   const std::optional<c10::SymInt> entries = call.plan[kGroupRows].sym_size(0);
   return at::repeat_interleave_symint(sizes, entries);
 }

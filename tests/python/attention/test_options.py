@@ -168,6 +168,20 @@ def test_vmap_over_masks_alone():
         torch.testing.assert_close(ours, nsimplex.reference(query, keys, values, mask=mask))
 
 
+def test_vmap_over_key_masks_alone():
+    """The dispatcher does not look into an optional list of tensors."""
+    query, keys, values = (
+        torch.randn(1, 2, 3, 4),
+        [torch.randn(1, 2, 5, 4)],
+        [torch.randn(1, 2, 5, 4)],
+    )
+    masks = torch.rand(3, 1, 5) < 0.6
+    out = torch.vmap(lambda mask: nsimplex.attention(query, keys, values, key_masks=[mask]))(masks)
+    for mask, ours in zip(masks, out):
+        exact = nsimplex.attention(query, keys, values, key_masks=[mask])
+        torch.testing.assert_close(ours, exact)
+
+
 @ONE_OF_EACH
 def test_functorch_transforms_agree_with_autograd(name):
     problem = option_problem(name).to(torch.float64)

@@ -138,8 +138,8 @@ def test_every_operator_of_tensors_has_a_line_in_the_table(key):
     ] == []
 
 
-#: Choices, and gradients that have none themselves.
-DETACHED = {"topk_keys", "topk_keys_reference", "indexer_loss_gradients"}
+#: Choices, gradients that have none themselves, and what only takes its shape from an argument.
+DETACHED = {"topk_keys", "topk_keys_reference", "indexer_loss_gradients", "random_directions"}
 
 
 @pytest.mark.parametrize("name", CALLED)

@@ -292,3 +292,13 @@ def test_compile_and_export_with_dynamic_lengths():
         query, key = draw(1, 2, n, 6), draw(1, 1, n, 6, seed=1)
         for function in (compiled, program.module()):
             assert torch.equal(function(query, key), Choice()(query, key))
+
+
+def test_vmap_calls_it_once_per_entry(capfd):
+    query, key = draw(3, 1, 2, 8, 6), draw(3, 1, 1, 8, 6, seed=1)
+    choose = lambda query, key: nsimplex.topk_keys(query, key, 3, causal=True)
+    expected = torch.stack([choose(q, k) for q, k in zip(query, key)])
+    assert torch.equal(torch.vmap(choose)(query, key), expected)
+    assert capfd.readouterr().err == ""  # torch would ask for a rule
+    with pytest.raises(ValueError, match=r"^\[topk_keys\] query: expected vmap over at least one"):
+        torch.vmap(choose)(query[:0], key[:0])
