@@ -9,6 +9,8 @@
 #include "graph/random_graphs.h"
 #include "graph/tuple_lists.h"
 #include "support/as_function.h"
+#include "support/size_limits.h"
+#include "support/transforms.h"
 
 namespace nsimplex {
 
@@ -43,6 +45,7 @@ DerivedTuples edge_tuples(const Tensor& edges, int64_t nodes, const EdgeOptions&
   const Symmetry symmetry = options.symmetry;
   TORCH_CHECK_VALUE(!options.loops || symmetry != Symmetry::loop_free,
                     "[edge_tuples] loops: a loop-free graph has none");
+  if (options.loops) as_function("edge_tuples", [&] { require_room("nodes", {nodes, 2}); });
   const bool undirected = symmetry == Symmetry::undirected;
   const bool both = options.both_directions && !undirected;
   const Tensor unique = comparable_edges(edges, !both && !undirected);
@@ -184,16 +187,43 @@ std::vector<TupleBatch> split_graphs(const TupleBatch& batch) {
   return graphs;
 }
 
+namespace graph {
+namespace {
+
+// Whether every origin is a row of features or -1. While a graph is traced, nobody can know.
+void check_origins(const Tensor& origin, const c10::SymInt& rows) {
+  if (!has_numbers(origin) || origin.numel() == 0) return;
+  const BelowTransforms below;
+  const Tensor numbers = below_transforms(origin);
+  const int64_t high = numbers.max().item<int64_t>(), low = numbers.min().item<int64_t>();
+  TORCH_CHECK_VALUE(low >= -1 && high < rows, "[derived_features] origin: expected rows -1 to ",
+                    rows - 1, ", got ", low, " to ", high);
+}
+
+// Whether every node has one row of features and one loop that carries them.
+void check_loops(const TupleBatch& batch, const Tensor& loop, const Tensor& features) {
+  if (!has_numbers(batch.node_offsets) || !has_numbers(loop) || is_mapped(loop)) return;
+  const BelowTransforms below;
+  const int64_t nodes = below_transforms(batch.node_offsets)[-1].item<int64_t>();
+  TORCH_CHECK_VALUE(features.sym_size(0) == nodes,
+                    "[node_and_edge_features] node_features: expected shape [", nodes, ", d], got ",
+                    features.sym_sizes());
+  // A batch has no repeated tuples, so the number of loops is the number of nodes that have one.
+  const int64_t lack = nodes - below_transforms(loop).sum().item<int64_t>();
+  TORCH_CHECK_VALUE(lack == 0 || features.sym_size(1) == 0,
+                    "[node_and_edge_features] graph: ", lack, " of ", nodes,
+                    " nodes have no loop to carry their features; expected one of every node, as "
+                    "edge_tuples(.., loops=True) and with_loops() add");
+}
+
+}  // namespace
+}  // namespace graph
+
 Tensor derived_features(const Tensor& features, const Tensor& origin) {
-  graph::check_numbers("derived_features", "origin", origin, 1, "[m]");
-  const int64_t rows = features.dim() == 2 ? features.size(0) : 0;
+  graph::check_numbers("derived_features", "origin", origin, 1, "[m]", /*read=*/false);
   TORCH_CHECK_VALUE(features.dim() == 2, "[derived_features] features: expected shape [m, d], got ",
-                    features.sizes());
-  if (origin.numel() > 0) {
-    const int64_t high = origin.max().item<int64_t>(), low = origin.min().item<int64_t>();
-    TORCH_CHECK_VALUE(low >= -1 && high < rows, "[derived_features] origin: expected rows -1 to ",
-                      rows - 1, ", got ", low, " to ", high);
-  }
+                    features.sym_sizes());
+  graph::check_origins(origin, features.sym_size(0));
   // The row of zeros in front represents -1.
   const Tensor padded = at::constant_pad_nd(features, {0, 0, 1, 0});
   return padded.index_select(0, (origin + 1).to(features.device()));
@@ -203,23 +233,18 @@ Tensor node_and_edge_features(const DerivedTuples& graph, const Tensor& node_fea
                               const Tensor& edge_features) {
   const Tensor& tuples = graph.batch.tuples;
   TORCH_CHECK_VALUE(
-      tuples.dim() == 2 && tuples.size(1) >= 1,
+      tuples.dim() == 2 && tuples.sym_size(1) >= 1,
       "[node_and_edge_features] graph: expected tuples of order 1 or more, got shape ",
-      tuples.sizes());
-  TORCH_CHECK_VALUE(node_features.dim() == 2 && node_features.size(0) == graph.batch.nodes(),
-                    "[node_and_edge_features] node_features: expected shape [", graph.batch.nodes(),
-                    ", d], got ", node_features.sizes());
+      tuples.sym_sizes());
+  TORCH_CHECK_VALUE(node_features.dim() == 2,
+                    "[node_and_edge_features] node_features: expected shape [nodes, d], got ",
+                    node_features.sym_sizes());
   TORCH_CHECK_VALUE(edge_features.dim() == 2,
                     "[node_and_edge_features] edge_features: expected shape [E, d], got ",
-                    edge_features.sizes());
+                    edge_features.sym_sizes());
   const Tensor first = tuples.select(1, 0), loop = (tuples == first.unsqueeze(1)).all(1);
+  graph::check_loops(graph.batch, loop, node_features);
   const Tensor node = at::where(loop, first, -1);
-  // A batch has no repeated tuples, so the number of loops is the number of nodes that have one.
-  const int64_t lack = graph.batch.nodes() - loop.sum().item<int64_t>();
-  TORCH_CHECK_VALUE(lack == 0 || node_features.size(1) == 0,
-                    "[node_and_edge_features] graph: ", lack, " of ", graph.batch.nodes(),
-                    " nodes have no loop to carry their features; expected one of every node, as "
-                    "edge_tuples(.., loops=True) and with_loops() add");
   return at::cat(
       {derived_features(node_features, node), derived_features(edge_features, graph.origin)}, 1);
 }
@@ -232,6 +257,8 @@ TupleBatch chain_graphs(const Tensor& nodes) {
   std::vector<int64_t> tuples, tuple_offsets = {0}, node_offsets = {0};
   for (const int64_t count : graph::view_numbers(counts)) {
     TORCH_CHECK_VALUE(count >= 0, "[chain_graphs] nodes: expected at least 0, got ", count);
+    as_function("chain_graphs",
+                [&] { require_room("nodes", {saturating_sum(node_offsets.back(), count), 2}); });
     const int64_t first = node_offsets.back();
     for (int64_t node = first; node + 1 < first + count; ++node) {
       tuples.insert(tuples.end(), {node, node + 1});
@@ -248,6 +275,7 @@ TupleBatch barabasi_albert_graph(int64_t nodes, int64_t links, int64_t seed) {
   TORCH_CHECK_VALUE(links >= 1, "[barabasi_albert_graph] links: expected at least 1, got ", links);
   TORCH_CHECK_VALUE(nodes > links, "[barabasi_albert_graph] nodes: expected more than links, ",
                     links, ", got ", nodes);
+  as_function("barabasi_albert_graph", [&] { require_room("nodes", {nodes - links, links, 2}); });
   const Tensor edges =
       graph::to_tensor(graph::preferential_attachment(nodes, links, static_cast<uint64_t>(seed)))
           .view({-1, 2});

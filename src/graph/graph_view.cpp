@@ -6,6 +6,8 @@
 #include <nsimplex/graph.h>
 
 #include "graph/tuple_lists.h"
+#include "support/plain_tensor.h"
+#include "support/transforms.h"
 
 namespace nsimplex::graph {
 
@@ -49,15 +51,19 @@ DerivedTuples to_batch(TupleList list, const Tensor& node_offsets, Symmetry symm
 }
 
 void check_numbers(const char* name, const char* argument, const Tensor& tensor, int64_t dims,
-                   const char* shape) {
+                   const char* shape, bool read) {
   TORCH_CHECK_TYPE(tensor.scalar_type() == at::kLong, "[", name, "] ", argument,
                    ": expected int64, got ", tensor.scalar_type());
+  TORCH_CHECK_VALUE(!tensor.is_nested() && tensor.layout() == at::kStrided, "[", name, "] ",
+                    argument, ": expected a dense tensor, got ",
+                    tensor.is_nested() ? "a nested one" : c10::str("layout ", tensor.layout()));
   TORCH_CHECK_VALUE(tensor.dim() == dims, "[", name, "] ", argument, ": expected shape ", shape,
-                    ", got ", tensor.sizes());
-  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "[", name, "] ", argument,
-                    ": expected a dense tensor, got layout ", tensor.layout());
+                    ", got ", tensor.sym_sizes());
   TORCH_CHECK_VALUE(tensor.is_cpu(), "[", name, "] ", argument,
                     ": expected a tensor on the CPU, got one on ", tensor.device());
+  TORCH_CHECK_VALUE(!read || has_numbers(tensor), "[", name, "] ", argument,
+                    ": expected a tensor with numbers, got one of a graph that torch traces; make "
+                    "graphs outside of compiled code");
 }
 
 Tensor checked_offsets(const char* name, const Tensor& node_offsets, int64_t n) {
@@ -114,7 +120,7 @@ TupleBatch tuple_batch(const Tensor& tuples, int64_t nodes, Symmetry symmetry) {
 }
 
 void check_features(const TupleBatch& batch, const Tensor& features, const char* name) {
-  TORCH_CHECK_TYPE(features.is_floating_point(), "[", name,
+  TORCH_CHECK_TYPE(is_floating(features), "[", name,
                    "] features: expected a floating point dtype, got ", features.scalar_type());
   TORCH_CHECK_VALUE(features.dim() == 2 && features.size(0) == batch.size(), "[", name,
                     "] features: expected shape [", batch.size(), ", d], got ", features.sizes());

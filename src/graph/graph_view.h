@@ -58,9 +58,10 @@ at::Tensor to_tensor(std::vector<int64_t> numbers);
 /// Sorted rows over the nodes of `node_offsets` as a batch.
 DerivedTuples to_batch(TupleList list, const at::Tensor& node_offsets, Symmetry symmetry);
 
-/// Refuses tensors that are not int64 on the CPU with `dims` dimensions.
+/// Refuses tensors that are not int64 on the CPU with `dims` dimensions and, if they will be read,
+/// those of a traced graph.
 void check_numbers(const char* name, const char* argument, const at::Tensor& tensor, int64_t dims,
-                   const char* shape);
+                   const char* shape, bool read = true);
 
 /// The offsets of graphs with n nodes, contiguous. Refuses offsets that do not rise from 0 to n.
 at::Tensor checked_offsets(const char* name, const at::Tensor& node_offsets, int64_t n);

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 from small_graphs import pairs, two_graphs
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from nsimplex import graph
 
@@ -124,3 +125,24 @@ def test_triangulations():
     assert torch.equal(batch.tuples, graph.delaunay_graph(points, sets.node_offsets).tuples)
     with pytest.raises(ValueError, match="expected finite numbers, got nan in row 0, column 1"):
         graph.delaunay_graph(torch.tensor([[0, torch.nan]]))
+
+
+def test_features_of_tuples_run_in_compiled_graphs():
+    loops = graph.edge_tuples(torch.tensor([[0, 1], [1, 2]]), 3, loops=True)
+    nodes, edges = torch.randn(3, 2, requires_grad=True), torch.randn(2, 4, requires_grad=True)
+    batch = [loops.batch.tuples, loops.batch.tuple_offsets, loops.batch.node_offsets]
+    for name, arguments in (
+        ("graph_derived_features", (edges, loops.origin)),
+        ("graph_node_and_edge_features", (*batch, loops.origin, nodes, edges)),
+    ):
+        operator = getattr(torch.ops.nsimplex, name).default
+        torch.library.opcheck(operator, arguments)
+        compiled = torch.compile(operator, fullgraph=True, dynamic=True, backend="aot_eager")
+        torch.testing.assert_close(compiled(*arguments), operator(*arguments))
+
+
+def test_a_graph_that_is_traced_says_so():
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        edges = mode.from_tensor(torch.tensor([[0, 1]]))
+        with pytest.raises(ValueError, match=r"^\[edge_tuples\] edges: .* graph that torch traces"):
+            torch.ops.nsimplex.graph_edges(edges, 2, "ordered", True, True)
