@@ -94,6 +94,28 @@ def test_maps_are_differentiable_at_the_origin_too():
     assert torch.autograd.gradcheck(causal.ball_tangents, (e,))
 
 
+def test_distances_are_differentiable():
+    """Near the origin and each other and far from both; a distance 0 has derivative 0."""
+    z = points(6, 3)
+    z[0], z[1], z[2], z[3] = 0, 0.02 * z[1], 0.05 * z[2], 10 * z[3]
+    plain = causal.hyperbolic_distances(z)
+    z.requires_grad_()
+    torch.testing.assert_close(causal.hyperbolic_distances(z), plain)
+    assert torch.autograd.gradcheck(causal.hyperbolic_distances, (z,), check_forward_ad=True)
+    above = torch.triu_indices(6, 6, 1).unbind()
+    apart = lambda z: causal.hyperbolic_distances(z)[above]
+    assert torch.autograd.gradgradcheck(apart, (z,), atol=1e-4)
+    both = torch.stack([z, 2 * z]).detach()
+    first = lambda z: apart(z).sum()
+    expected = torch.stack([torch.func.grad(first)(each) for each in both])
+    torch.testing.assert_close(torch.vmap(torch.func.grad(first))(both), expected)
+    same = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)
+    causal.hyperbolic_distances(same).sum().backward()
+    assert torch.equal(same.grad, torch.zeros(2, 2, dtype=torch.float64))
+    with pytest.raises(ValueError, match="tangents: expected rows of norm 300 or less"):
+        causal.hyperbolic_distances(torch.full((1, 2), 400.0, requires_grad=True))
+
+
 LENGTHS = [
     0,
     1e-30,
