@@ -156,7 +156,7 @@ def _explained(
         return _surplus(function, label, kwargs) or TypeError(f"{label}() {surplus}")
     if function.__name__ == "__init__":
         given.pop("self", None)  # has no attributes yet
-    unknown = _unknown_option(function, label, given)
+    unknown = None if ours else _unknown_option(function, label, given)
     if unknown is not None:
         return unknown
     for parameter in inspect.signature(function).parameters.values():
