@@ -72,6 +72,31 @@ def test_a_compiled_layer_runs_without_python(consumer, tmp_path):
     assert float(printed) == pytest.approx(own, rel=1e-6)
 
 
+@pytest.mark.parametrize("folder", ["nsimplex", "nsimplex/torch2.13"])
+def test_the_torch_beside_the_package_is_found(root, prefix, tmp_path, folder):
+    """As in an environment that is not the one of python3: a wheel has the builds for some versions
+    of torch in folders of their own."""
+    package = tmp_path / "packages" / folder
+    package.parent.mkdir(parents=True, exist_ok=True)
+    package.symlink_to(prefix)
+    beside = tmp_path / "packages" / "torch"
+    beside.symlink_to(os.path.dirname(torch.__file__))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("python3", "python"):  # without torch
+        (programs / name).write_text("#!/bin/sh\nexit 1\n")
+        (programs / name).chmod(0o755)
+    names = ("TORCH_PYTHON", "NSIMPLEX_LIBTORCH")
+    free = {name: value for name, value in os.environ.items() if name not in names}
+    build = tmp_path / "build"
+    run(
+        *("cmake", "-S", root / "tests" / "consumer", "-B", build),
+        f"-DCMAKE_PREFIX_PATH={package}",
+        env={**free, "PATH": f"{programs}:{free['PATH']}"},
+    )
+    assert f"NSIMPLEX_LIBTORCH:PATH={beside}" in (build / "CMakeCache.txt").read_text()
+
+
 def test_other_torch_minor_is_refused(root, prefix, tmp_path):
     """A torch of another minor version is named at configure time, not by undefined symbols."""
     fake = tmp_path / "python"
