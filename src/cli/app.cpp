@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <iostream>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -109,6 +109,19 @@ int run_action(const std::function<int()>& action, training::Ranks& ranks) {
   }
 }
 
+// What --help and --version ask for. A reader that has seen enough of it is no failure.
+int show_help(const CLI::App& app, const CLI::Success& request, training::Ranks& ranks) {
+  std::ostringstream text;
+  app.exit(request, text, text);
+  try {
+    print(text.str());
+  } catch (const OutputClosed&) {
+  } catch (const std::runtime_error& error) {
+    return fail(ranks, kFailed, error.what());
+  }
+  return kSuccess;
+}
+
 }  // namespace
 
 const Program kProduct{"nsimplex", "Higher-order attention: train, measure, verify and report.",
@@ -138,6 +151,7 @@ std::vector<std::string> typed_words(int count, char** arguments) {
 }
 
 int run(const Program& program, std::vector<std::string> words, training::Ranks& ranks) {
+  reserve_standard_descriptors();
   interrupt::install();
   if (!ranks.writes()) mute();
   Session session;
@@ -154,7 +168,7 @@ int run(const Program& program, std::vector<std::string> words, training::Ranks&
     if (names_unknown_command(app)) {
       return fail(ranks, kBadInput, describe_usage_error(app, request));
     }
-    return ranks.writes() ? app.exit(request) : kSuccess;
+    return show_help(app, request, ranks);
   } catch (const CLI::ParseError& error) {
     return fail(ranks, kBadInput, describe_usage_error(app, error));
   }
@@ -169,7 +183,6 @@ int run(const Program& program, std::vector<std::string> words, training::Ranks&
 }
 
 void leave(int code) {
-  std::cout.flush();
   std::fflush(nullptr);
   std::_Exit(code);
 }

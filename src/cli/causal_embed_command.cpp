@@ -236,7 +236,7 @@ int run_embed(const EmbedOptions& o) {
   const auto [effect_first, guess] = first_named(o, file);
   const at::Tensor adjacency = adjacency_of(file, effect_first);
   const CausalEmbedding made = embed(o, adjacency);
-  if (!o.json) fmt::print(stderr, "{}", guess);
+  if (!o.json) print_error(guess);
   const std::string warning = causal_embedding_warning(made.tangents, adjacency);
   warn_of_blank("embedding", warning);
   RunLog log(o);

@@ -1,12 +1,16 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 
 #include "io/output_file.h"
 #include "support/printable.h"
@@ -80,8 +84,24 @@ void mute() { interrupt::muted = 1; }
 
 void print(std::string_view text) {
   if (interrupt::muted) return;
+  errno = 0;
   const size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
-  if (written != text.size() || std::fflush(stdout) != 0) throw OutputClosed();
+  if (written == text.size() && std::fflush(stdout) == 0) return;
+  const int why = errno;
+  if (why == EPIPE) throw OutputClosed();
+  throw std::runtime_error(fmt::format("cannot write to standard output: {}", std::strerror(why)));
+}
+
+void print_error(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+void reserve_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(number, F_GETFD) >= 0) continue;
+    // The lowest free number is this one, because those below are open. It is opened the wrong way
+    // round, so that nothing that is read or written there seems to succeed.
+    [[maybe_unused]] const int opened =
+        open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 namespace {
@@ -172,7 +192,7 @@ void ProgressBar::update(int64_t done, std::string_view detail) {
 
 void ProgressBar::note(std::string_view line) {
   if (quiet_) return;
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\x1b[K" : "", printable(line));
+  print_error(fmt::format("{}{}\n", terminal_ ? "\r\x1b[K" : "", printable(line)));
   if (terminal_ && !finished_) draw();
 }
 
@@ -180,7 +200,7 @@ void ProgressBar::finish() {
   if (finished_) return;
   if (pending_) draw();
   finished_ = true;
-  if (!quiet_ && terminal_) std::fputc('\n', stderr);
+  if (!quiet_ && terminal_) print_error("\n");
 }
 
 void ProgressBar::draw() {
@@ -203,7 +223,7 @@ void ProgressBar::draw() {
   }
   if (!detail_.empty()) line += "  " + detail_;
   if (!terminal_) {
-    fmt::print(stderr, "{}\n", line);
+    print_error(line + "\n");
     return;
   }
   std::string bar;
@@ -213,8 +233,7 @@ void ProgressBar::draw() {
     bar += ' ';
   }
   const auto room = static_cast<size_t>(std::max(terminal_width() - kBarCells - 2, 10));
-  fmt::print(stderr, "\r{}{}\x1b[K", bar, line.substr(0, room));
-  std::fflush(stderr);
+  print_error(fmt::format("\r{}{}\x1b[K", bar, line.substr(0, room)));
 }
 
 Json to_json(const analysis::Statement& statement) {

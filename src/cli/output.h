@@ -66,8 +66,16 @@ struct OutputClosed : std::exception {
 };
 
 /// Writes text to standard output at once. Results go there; everything else goes to standard
-/// error.
+/// error. Throws OutputClosed, or std::runtime_error if the text cannot be written, as on a full
+/// disk.
 void print(std::string_view text);
+
+/// Writes text to standard error. Text that cannot be written is lost, and the command goes on.
+void print_error(std::string_view text);
+
+/// Keeps the numbers of standard input, output and error that are closed from files that are opened
+/// later: what is written there fails.
+void reserve_standard_descriptors();
 
 /// A plain text table: the first column is left-aligned, the others right-aligned.
 class Table {

@@ -84,8 +84,8 @@ bool is_repeated(const CommonOptions& options) {
 void say_how_to_continue(const CommonOptions& options) {
   const std::string& folder = options.resume.empty() ? options.out : options.resume;
   if (folder.empty() || !can_continue(options, folder)) return;
-  fmt::print(stderr, "saved; continue with: {} --resume {}\n", options.command_name,
-             printable(folder));
+  print_error(fmt::format("saved; continue with: {} --resume {}\n", options.command_name,
+                          printable(folder)));
 }
 
 void make_run_directory(const std::string& path) {

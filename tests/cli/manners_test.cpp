@@ -1,9 +1,12 @@
 // What every command has in common: exit codes, one line of error, help, config files, clean pipes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
-#include <cstdio>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -18,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const std::vector<std::string> kShort{"bench",   "attention", "--seq",     "32",
@@ -44,6 +48,12 @@ TEST_P(BadUsageTest, ExitsWithTwoAndOneClearLine) {
   EXPECT_THAT(finished.err, HasSubstr(GetParam().says));
 }
 
+// In a folder that is removed when the program ends.
+std::string missing(const char* name) {
+  static const test::TemporaryFolder folder;
+  return folder / name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, BadUsageTest,
     ::testing::Values(
@@ -66,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"report", "runs", "--threads", "1"}, "unknown option --threads"},
         BadUsage{{"lm", "sample", "runs", "--device", "abacus"}, "abacus"},
         BadUsage{{"lm", "sample", "runs", "--device", "meta"}, "meta"},
-        BadUsage{{"info", "--config", "/nonexistent.toml"}, "/nonexistent.toml"},
+        BadUsage{{"info", "--config", missing("a.toml")}, missing("a.toml")},
         BadUsage{{"bench", "attention", "--order", "0"}, "--order"},
         BadUsage{{"bench", "attention", "--order", "two"}, "--order"},
         BadUsage{{"bench", "attention", "--window", "3,-2"}, "--window"},
@@ -83,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"bench", "sparse", "--form", "determinant", "--dim", "4"}, "multiple of 3"},
         BadUsage{{"lab", "match5"}, "did you mean match"},
         BadUsage{{"graph", "expressivity"}, "expected a file of graphs, or --control"},
-        BadUsage{{"graph", "expressivity", "/nonexistent.g6"}, "/nonexistent.g6"},
+        BadUsage{{"graph", "expressivity", missing("a.g6")}, missing("a.g6")},
         BadUsage{{"graph", "expressivity", "--control", "2", "--order", "4"}, "--order"},
         BadUsage{{"graph", "expressivity", "--control", "2", "--exact"}, "--control"},
         BadUsage{
@@ -102,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadUsage{{"causal", "fit", "no.csv", "--screen-by", "variance"},
                  "--screen-by: expected --screen with it, got variance alone"},
         BadUsage{{"verify", "--case", "nobody"}, "nobody"}, BadUsage{{"report"}, "DIR is required"},
-        BadUsage{{"report", "/nonexistent"}, "'/nonexistent' is not a directory"}));
+        BadUsage{{"report", missing("runs")}, "'" + missing("runs") + "' is not a directory"}));
 
 TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
   const std::vector<std::vector<std::string>> commands{{"info"},
@@ -264,13 +274,92 @@ TEST(Pipes, JsonKeepsStandardErrorSilent) {
   EXPECT_EQ(finished.err, "");
 }
 
-TEST(Pipes, AClosedOutputEndsTheProcessQuietly) {
-  const std::string command = std::string(NSIMPLEX_EXECUTABLE) + " info 2>&1 >/dev/full";
-  FILE* pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  char byte;
-  EXPECT_EQ(fread(&byte, 1, 1, pipe), 0u);
-  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 1);
+// Command lines that write to standard output: the help of every command and group, and results.
+std::vector<Words> writing_lines() {
+  std::vector<Words> lines{{"--help"}, {"--version"}, {"help", "lm"}};
+  ParsedLine line;
+  for (const Words& path : line.commands()) {
+    for (Words part = path; !part.empty() && part.back() != "lab"; part.pop_back()) {
+      lines.push_back(joined(part, {"--help"}));
+    }
+  }
+  for (const Words& words : std::vector<Words>{{"info"}, {"completion", "bash"}, kShort}) {
+    lines.push_back(words);
+    lines.push_back(joined(words, {"--json"}));
+  }
+  return lines;
+}
+
+std::string text_of(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + " ";
+  return text;
+}
+
+// The lines of standard error but for those of progress.
+std::vector<std::string> complaints(const Finished& finished) {
+  std::vector<std::string> lines = lines_of(finished.err);
+  std::erase_if(lines, [](const std::string& each) { return !each.starts_with("nsimplex"); });
+  return lines;
+}
+
+void redirect(int stream, const char* path) { dup2(open(path, O_WRONLY), stream); }
+
+TEST(Pipes, AFullDiskIsSaidInOneLine) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
+  for (const Words& words : writing_lines()) {
+    const Finished full = run_after([] { redirect(STDOUT_FILENO, "/dev/full"); }, words);
+    EXPECT_EQ(full.code, 1) << text_of(words);
+    EXPECT_THAT(complaints(full), ElementsAre("nsimplex: cannot write to standard output: No "
+                                              "space left on device"))
+        << text_of(words);
+  }
+}
+
+TEST(Pipes, AClosedPipeEndsTheProcessQuietly) {
+  const auto without_reader = [] {
+    int ends[2];
+    if (pipe(ends) != 0) return;
+    close(ends[0]);
+    dup2(ends[1], STDOUT_FILENO);
+  };
+  for (const Words& words : writing_lines()) {
+    const Finished closed = run_after(without_reader, words);
+    const bool help = words.front() == "help" || words.back().starts_with("--help") ||
+                      words.back() == "--version";
+    EXPECT_EQ(closed.code, help ? 0 : 1) << text_of(words);
+    EXPECT_THAT(complaints(closed), ElementsAre()) << text_of(words);
+  }
+}
+
+TEST(Pipes, AClosedOutputGoesIntoNoFile) {
+  const test::TemporaryFolder folder;
+  const std::string csv = test::write_file(folder / "t.csv", "a,b\n1,2\n2,5\n3,1\n4,4\n");
+  const std::string out = folder / "run";
+  const Finished closed =
+      run_after([] { close(STDOUT_FILENO); }, {"causal", "fit", csv, "--out", out});
+  EXPECT_EQ(closed.code, 1);
+  EXPECT_THAT(closed.err,
+              HasSubstr("nsimplex: cannot write to standard output: Bad file descriptor\n"));
+  const std::vector<std::string> said =
+      lines_of(run({"causal", "fit", csv, "--out", folder / "plain"}).out);
+  ASSERT_FALSE(said.empty());
+  for (const auto& entry : std::filesystem::directory_iterator(out)) {
+    EXPECT_THAT(test::read_file(entry.path()), Not(HasSubstr(said.front()))) << entry.path();
+  }
+}
+
+TEST(Pipes, AFullOrClosedErrorStreamStopsNothing) {
+  for (const char* path : {"/dev/full", ""}) {
+    const auto change = [path] {
+      if (*path) return redirect(STDERR_FILENO, path);
+      close(STDERR_FILENO);
+    };
+    const Finished finished = run_after(change, kShort);
+    EXPECT_EQ(finished.code, 0);
+    EXPECT_THAT(finished.out, HasSubstr("GFLOP/s"));
+    EXPECT_EQ(run_after(change, {"nobody"}).code, 2);
+  }
 }
 
 TEST(Interrupt, CtrlCEndsWith130AndKeepsWhatWasReached) {

@@ -59,6 +59,13 @@ std::vector<std::string> typed(std::vector<std::string> words) {
   return typed_words(static_cast<int>(words.size()), pointers_to(words).data());
 }
 
+// Returns only if the program cannot be started.
+int become(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = with({program}, arguments);
+  execv(program.c_str(), pointers_to(words).data());
+  return 127;
+}
+
 // What the main functions of nsimplex and nsimplex-lab do.
 int main_of(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = typed(arguments);
@@ -88,12 +95,7 @@ Process::Process(const std::function<int()>& main) : out_path_(new_file()), err_
 }
 
 Process::Process(const std::vector<std::string>& arguments, const std::string& program)
-    : Process([&] {
-        std::vector<std::string> words{program};
-        words.insert(words.end(), arguments.begin(), arguments.end());
-        execv(program.c_str(), pointers_to(words).data());
-        return 127;
-      }) {}
+    : Process([&] { return become(program, arguments); }) {}
 
 Process::~Process() {
   if (pid_ > 0) {
@@ -144,8 +146,16 @@ std::vector<std::string> with(std::vector<std::string> arguments,
 }
 
 Finished run(const std::vector<std::string>& arguments) {
-  if (!has_one_thread()) return run_program(NSIMPLEX_EXECUTABLE, arguments);
-  return Process([&] { return main_of(arguments); }).wait();
+  return run_after([] {}, arguments);
+}
+
+Finished run_after(const std::function<void()>& change, const std::vector<std::string>& arguments) {
+  const bool forks = has_one_thread();
+  return Process([&] {
+           change();
+           return forks ? main_of(arguments) : become(NSIMPLEX_EXECUTABLE, arguments);
+         })
+      .wait();
 }
 
 Finished run_program(const std::string& program, const std::vector<std::string>& arguments) {

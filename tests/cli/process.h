@@ -50,6 +50,9 @@ std::vector<std::string> with(std::vector<std::string> arguments,
 /// started threads starts the program, because a fork would lose them.
 Finished run(const std::vector<std::string>& arguments);
 
+/// The same after `change`, which may give the new process other streams.
+Finished run_after(const std::function<void()>& change, const std::vector<std::string>& arguments);
+
 /// Runs another program, or `nsimplex` in another place.
 Finished run_program(const std::string& program, const std::vector<std::string>& arguments);
 

@@ -123,3 +123,34 @@ def complete(executable, typed):
 )
 def test_bash_completes_commands_options_and_choices(executable, typed, offered):
     assert complete(executable, typed) == offered
+
+
+#: Commands of a moment that write to standard output.
+WRITERS = (
+    "causal fit TABLE",
+    "causal embed EDGES --steps 5",
+    "causal encode EMBEDDING --overwrite --out OUT",
+    "causal simulate --nodes 4 --rows 9 --out OUT",
+    "analyze curvature GRAPHS",
+    "graph hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",
+    "graph train LINKS --task edge --target sign --epochs 1 --patience 0 --width 8 --out OUT",
+    "graph molecules MOLECULES --models mlp --epochs 1",
+    "verify --case order2-window",
+)
+
+
+@pytest.mark.parametrize("json_lines", [False, True])
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda line: " ".join(line.split()[:2]))
+def test_a_full_disk_behind_standard_output_is_said_once(
+    executable, inputs, tmp_path, writer, json_lines
+):
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    words = [str(tmp_path) if word == "OUT" else inputs.get(word, word) for word in writer.split()]
+    with open("/dev/full", "wb") as full:
+        line = [executable, *words, *(["--json"] if json_lines else [])]
+        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if "standard output" in line]
+    assert said == ["nsimplex: cannot write to standard output: No space left on device"]
+    assert said[0] == done.stderr.splitlines()[-1] and "rror" not in done.stderr
