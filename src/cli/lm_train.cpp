@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -92,6 +93,7 @@ struct Run {
   std::string folder;
   training::Checkpoint start;
   std::optional<data::Tokens> tokens;
+  std::function<void()> make_folder = {};  // of a run that starts
 };
 
 // Refuses options of indexers that the model has not. Defaults in config.toml do not count as given.
@@ -129,8 +131,10 @@ Run start_run(const TrainOptions& options) {
       training::first_checkpoint(language_model_options(options, corpus.tokenizer->vocabulary()),
                                  training, text, corpus.tokenizer->model());
   run.start.without_tokenizer = corpus.without_tokenizer;
-  make_run_directory(printable(run.folder));
-  if (!options.overwrite) require_fresh(run.folder, config_file(options));
+  run.make_folder = [&options] {
+    make_run_directory(printable(options.out));
+    if (!options.overwrite) require_fresh(options.out, config_file(options));
+  };
   return run;
 }
 
@@ -191,7 +195,7 @@ int run_train(const TrainOptions& options) {
                   : is_repeated(options) ? resume_run(options, options.out)
                                          : start_run(options);
   training::Trainer trainer(run.folder, run.start, *run.tokens, options.torch_device(),
-                            *options.ranks);
+                            *options.ranks, run.make_folder);
   if (!resumed && options.ranks->writes()) {
     io::write_text((fs::path(run.folder) / kConfigFile).string(), config_file(options));
   }

@@ -117,7 +117,7 @@ Checkpoint first_checkpoint(const LanguageModelOptions& model, const TrainingOpt
 }
 
 Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens& tokens,
-                 c10::Device device, Ranks& ranks)
+                 c10::Device device, Ranks& ranks, const std::function<void()>& make_folder)
     : Trainee(start.training.steps),
       folder_(std::move(folder)),
       ranks_(ranks),
@@ -126,12 +126,14 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
       learner_(start.model, start.training, device, std::nullopt, ranks),
       sampler_(tokens, data::split(tokens).train, start.training.batch, start.model.context,
                start.training.seed) {
-  if (ranks.writes()) lock_.emplace(folder_);
+  require_shared_training();
   if (tokens.size() != start.text.tokens || tokens.fingerprint() != start.text.fingerprint) {
     throw InputError(
         fmt::format("the text is not the one this run began with ({} tokens then, {} now)",
                     start.text.tokens, tokens.size()));
   }
+  if (make_folder) make_folder();
+  if (ranks.writes()) lock_.emplace(folder_);
   const std::string origin = (std::filesystem::path(folder_) / kCheckpointFile).string();
   state_.weights = named_parameters(*learner_.model());
   state_.optimizer = learner_.optimizer().state();
@@ -148,8 +150,7 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
   require_common_start();
 }
 
-// All ranks have read the folder when this returns, so that one of them may write to it.
-void Trainer::require_common_start() {
+void Trainer::require_shared_training() const {
   if (ranks_.size() == 1) return;
   ranks_.require_divides(state_.training.batch);
   if (state_.model.dropout > 0) {
@@ -158,6 +159,11 @@ void Trainer::require_common_start() {
                     "drop the tuples of the first rows",
                     state_.model.dropout));
   }
+}
+
+// All ranks have read the folder when this returns, so that one of them may write to it.
+void Trainer::require_common_start() {
+  if (ranks_.size() == 1) return;
   const std::vector<double> steps = ranks_.gather(static_cast<double>(done()));
   for (size_t rank = 1; rank < steps.size(); ++rank) {
     if (steps[rank] == steps[0]) continue;

@@ -77,9 +77,11 @@ class Trainer : private Trainee {
  public:
   /// `folder` gets checkpoint.safetensors, model.safetensors and metrics.jsonl. Throws InputError
   /// if the text is not that of the checkpoint, if another process trains in the folder, or if the
-  /// ranks cannot train this model together.
+  /// ranks cannot train this model together. `make_folder` is called on every rank once nothing but
+  /// the folder can be refused; without it the folder is there.
   Trainer(std::string folder, const Checkpoint& start, const data::Tokens& tokens,
-          c10::Device device = c10::kCPU, Ranks& ranks = only_rank());
+          c10::Device device = c10::kCPU, Ranks& ranks = only_rank(),
+          const std::function<void()>& make_folder = {});
 
   /// Throws Diverged, which names the step, if loss or gradient are not finite. The weights and the
   /// last checkpoint are then those before that step.
@@ -94,6 +96,7 @@ class Trainer : private Trainee {
   void save() override;
   Metrics measure();
 
+  void require_shared_training() const;
   void require_common_start();
 
   std::string folder_;
