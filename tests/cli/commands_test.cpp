@@ -244,7 +244,7 @@ TEST(Report, SaysInOneLineWhatIsMissing) {
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   setenv("NSIMPLEX_PYTHON", python.c_str(), 1);
   EXPECT_EQ(run({"report", folder.path().string()}).code, 1);
-  setenv("NSIMPLEX_PYTHON", "/nonexistent/python", 1);
+  setenv("NSIMPLEX_PYTHON", (folder / "none").c_str(), 1);
   const Finished finished = run({"report", folder.path().string()});
   EXPECT_EQ(finished.code, 1);
   EXPECT_THAT(finished.err, HasSubstr("NSIMPLEX_PYTHON"));

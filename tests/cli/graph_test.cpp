@@ -243,7 +243,8 @@ TEST(GraphJets, FiguresAreToldApartByKind) {
       EXPECT_TRUE(line.contains(std::string(kind) + "_rand_index")) << kind;
     }
   }
-  const Finished missing = run({"lab", "jets", "--file", "/nowhere.npz"});
+  const test::TemporaryFolder folder;
+  const Finished missing = run({"lab", "jets", "--file", folder / "nowhere.npz"});
   EXPECT_EQ(missing.code, 2);
   EXPECT_EQ(lines_of(missing.err).size(), 1U) << missing.err;
   EXPECT_EQ(run({"lab", "jets", "--sets", "4"}).code, 2);

@@ -82,11 +82,13 @@ def test_links_are_checked(visit, site, body, fault):
     assert found == [] if fault is None else [fault in line for line in found] == [True]
 
 
-def test_links_alone_are_checked_without_a_browser(root, site):
+def test_links_alone_are_checked_without_a_browser(root, site, tmp_path):
     script = root / "tools" / "site" / "visit.py"
     for body, code in (("<p style='width:600px'>x</p>", 0), ("<a href='missing.html'>x</a>", 1)):
         command = [sys.executable, script, "--links", site(body)]
-        ended = subprocess.run(command, capture_output=True, text=True, env={"CHROMIUM": "/none"})
+        ended = subprocess.run(
+            command, capture_output=True, text=True, env={"CHROMIUM": str(tmp_path / "none")}
+        )
         assert ended.returncode == code, ended.stderr
         assert ("missing.html leads nowhere" in ended.stdout) == bool(code)
 
