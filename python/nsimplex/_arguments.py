@@ -169,6 +169,7 @@ def _explained(
         return wrong_type
     return (
         _wrong_tensor(label, given)
+        or _plain_beside_sharded(label, given, error)
         or _wrong_device(label, given)
         or _wrong_dtype(label, given, error)
         or _reworded(label, error)
@@ -333,6 +334,19 @@ def _wrong_tensor(label: str, given: dict) -> Exception | None:
         if tensor.is_meta:
             return ValueError(
                 f"[{label}] {name}: expected a tensor that holds data, got one on device meta"
+            )
+    return None
+
+
+def _plain_beside_sharded(label: str, given: dict, error: Exception) -> Exception | None:
+    """A plain tensor for a layer whose weights are divided among ranks."""
+    if "DTensor" not in str(error) or not isinstance(given.get("self"), torch.nn.Module):
+        return None
+    for name, tensor in _tensors(given):
+        if type(tensor) is Tensor:
+            return TypeError(
+                f"[{label}] {name}: expected a DTensor, as the weights are, got "
+                f"{describe(tensor)}; FSDP gathers the weights in a call of the module itself"
             )
     return None
 

@@ -440,6 +440,17 @@ def test_a_failure_that_no_argument_caused_keeps_its_words(monkeypatch, error):
     assert raised.value is error
 
 
+def test_plain_tokens_beside_sharded_weights(monkeypatch):
+    model = nn.LanguageModel(nn.LanguageModelOptions(vocabulary=9, dim=8, layers=1, heads=2))
+
+    def fail(*_, **__):
+        raise RuntimeError("aten.mm.default: got mixed torch.Tensor and DTensor, need to convert")
+
+    monkeypatch.setattr(model.blocks[0], "forward", fail)
+    with pytest.raises(TypeError, match="tokens: expected a DTensor, as the weights are, got a t"):
+        model(torch.zeros(1, 3, dtype=torch.int64))
+
+
 @pytest.mark.parametrize("layer", [nn.SparseAttention, nn.SeparableAttention])
 @pytest.mark.parametrize("option", ["nobody", "select"])
 def test_an_option_that_a_layer_lacks_is_named(layer, option):
