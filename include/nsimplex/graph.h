@@ -120,7 +120,7 @@ NSIMPLEX_API at::Tensor node_and_edge_features(const DerivedTuples& graph,
                                                const at::Tensor& node_features,
                                                const at::Tensor& edge_features);
 
-/// Generated graphs and sets. Graphs are undirected, without loops.
+/// Generated graphs and sets of at most 2^29 numbers. Graphs are undirected, without loops.
 
 /// Chains 0 - 1 - .. - (n - 1), one per number in `nodes`, int64 [B].
 NSIMPLEX_API TupleBatch chain_graphs(const at::Tensor& nodes);

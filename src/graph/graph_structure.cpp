@@ -3,11 +3,15 @@
 #include <ATen/ATen.h>
 #include <nsimplex/graph.h>
 
+#include <algorithm>
+
 #include "graph/adjacency.h"
 #include "graph/graph_view.h"
 #include "graph/laplacian.h"
 #include "graph/tuple_lists.h"
+#include "support/as_function.h"
 #include "support/parallel.h"
+#include "support/size_limits.h"
 
 namespace nsimplex {
 
@@ -84,6 +88,8 @@ LineGraph line_graph(const TupleBatch& batch) {
 LaplacianEigenvectors laplacian_eigenvectors(const TupleBatch& batch, int64_t count) {
   const CheckedBatch checked(batch, "laplacian_eigenvectors");
   TORCH_CHECK_VALUE(count >= 0, "[laplacian_eigenvectors] count: expected at least 0, got ", count);
+  as_function("laplacian_eigenvectors",
+              [&] { require_room("count", {std::max(batch.nodes(), batch.graphs()), count}); });
   const graph::Adjacency neighbours = graph::adjacency_of(checked.view());
   const auto nodes = checked.view().node_offsets;
   LaplacianEigenvectors result{at::zeros({batch.graphs(), count}, at::kDouble),

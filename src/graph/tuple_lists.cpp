@@ -277,10 +277,6 @@ namespace {
 
 using Fault = std::optional<std::string>;
 
-// Numbers of nodes that no memory holds come from damaged files. Here they still give a clear
-// error.
-constexpr int64_t kMostNodes = int64_t{1} << 40;
-
 std::string text(int64_t number) { return std::to_string(number); }
 
 Fault find_entry_fault(const TupleView& batch, const std::string& name, int64_t graph,
@@ -361,8 +357,10 @@ Fault find_tuple_fault(const TupleView& batch, const char* tuples) {
     return "node_offsets: expected " + std::to_string(batch.tuple_offsets.size()) +
            " entries as tuple_offsets has, got " + std::to_string(batch.node_offsets.size());
   }
-  if (batch.node_offsets.back() > kMostNodes) {
-    return "node_offsets: expected at most 2^40 nodes, got " + text(batch.node_offsets.back());
+  // Most functions have a number per node. Larger ones come from damaged files.
+  if (batch.node_offsets.back() > kMostMade) {
+    return "node_offsets: expected at most " + text(kMostMade) + " nodes, got " +
+           text(batch.node_offsets.back());
   }
   if (batch.tuple_offsets.back() != batch.tuples.count) {
     return "tuple_offsets: expected the number of tuples, " + text(batch.tuples.count) +

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "support/size_limits.h"
+
 namespace nsimplex::graph {
 
 /// A matrix int64 [count, width], one row after the other.
@@ -95,9 +97,8 @@ namespace nsimplex::graph {
 /// The highest order of generated tuples: enumerations go one level deeper for each entry.
 inline constexpr int64_t kMostOrder = 64;
 
-/// The most entries of a generated list (32 GiB). Functions that would make more throw an
-/// InputError first.
-inline constexpr int64_t kMostEntries = int64_t{1} << 32;
+/// The most entries of a generated list. Functions that would make more throw an InputError first.
+inline constexpr int64_t kMostEntries = kMostMade;
 
 /// The rows (of one entry or more, in [0, limit)) in lexicographic order; of equal ones, the first.
 TupleList sorted_unique(const TupleList& list, int64_t limit);

@@ -71,10 +71,10 @@ TEST(CompleteTuples, AreThoseOfEveryGraph) {
   EXPECT_EQ(empty.tuples.sizes(), (at::IntArrayRef{2, 0}));
   check_tuples(empty);
   EXPECT_EQ(error_of([] { complete_tuples(numbers({1000000}), 3); }),
-            "[complete_tuples] order: expected tuples of at most 4294967296 entries in all, got "
+            "[complete_tuples] order: expected tuples of at most 536870912 entries in all, got "
             "more of order 3");
   EXPECT_EQ(error_of([] { complete_tuples(numbers({-1}), 3); }),
-            "[complete_tuples] nodes: expected at least 0 and at most 4294967296 in all, got -1");
+            "[complete_tuples] nodes: expected at least 0 and at most 536870912 in all, got -1");
 }
 
 // Two graphs of 3 and 2 nodes.

@@ -4,6 +4,7 @@
 #include <nsimplex/equivariant_attention.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "equivariant/attention/equivariant_attention_call.h"
@@ -11,6 +12,8 @@
 #include "equivariant/classes/partitions.h"
 #include "equivariant/linear/equivariant_plan.h"
 #include "graph/graph_view.h"
+#include "support/as_function.h"
+#include "support/size_limits.h"
 
 namespace nsimplex {
 namespace equivariant {
@@ -173,9 +176,11 @@ EquivariantAttentionPlan EquivariantAttentionPlan::to(at::Device device) const {
 at::Tensor orthogonal_directions(int64_t dim, int64_t features,
                                  const std::optional<at::Generator>& generator,
                                  const at::TensorOptions& options) {
-  TORCH_CHECK_VALUE(dim > 0 && features > 0,
-                    "[orthogonal_directions] expected dim and features of at least 1, got ", dim,
-                    " and ", features);
+  as_function("orthogonal_directions", [&] {
+    require_at_least("dim", 1, dim);
+    require_at_least("features", 1, features);
+    require_room("dim", {dim, std::max(dim, features)});
+  });
   const auto wide = options.dtype(at::kDouble);
   std::vector<at::Tensor> blocks;
   for (int64_t made = 0; made < features; made += dim) {
