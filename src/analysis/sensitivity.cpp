@@ -123,11 +123,15 @@ double product(const std::vector<double>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
 }
 
+constexpr int64_t kMostBoundedOrder = 1 << 20;  // each has numbers of its own
+
 Normalized normalized(const char* name, int64_t order, int64_t head_dim, int64_t value_dim,
                       const Scale& scale, const InputNorms& norms) {
   require(order >= 1 && head_dim >= 1 && value_dim >= 1, name,
           ": expected order, head_dim and value_dim of one or more, got ", order, ", ", head_dim,
           " and ", value_dim);
+  TORCH_CHECK_VALUE(order <= kMostBoundedOrder, "[", name, "] order: expected 1 to ",
+                    kMostBoundedOrder, ", got ", order);
   const auto of = [&](const char* argument, std::vector<double> given) {
     if (given.empty()) given.assign(order, 1);
     require(std::ssize(given) == order, name, ": ", argument, ": expected ", order,

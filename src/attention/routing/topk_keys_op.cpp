@@ -10,6 +10,7 @@
 #include "support/named_option.h"
 #include "support/operator.h"
 #include "support/plain_tensor.h"
+#include "support/size_limits.h"
 
 namespace nsimplex::routing {
 namespace {
@@ -116,6 +117,8 @@ void check(const Call& call) {
   check_tensors(call);
   TORCH_CHECK_VALUE(holds(call.k.sym_ge(1)), "[", call.function, "] k: expected at least 1, got ",
                     call.k);
+  TORCH_CHECK_VALUE(holds(call.k.sym_le(kMostMade)), "[", call.function, "] k: expected at most ",
+                    kMostMade, ", got ", call.k);
   named_option<IndexScores>(call.function, "scores", call.scores,
                             {.before = "", .quote = "'", .last = " or "});
   dense::check_scale(call.function, "scale", call.scale);

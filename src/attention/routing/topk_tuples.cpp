@@ -7,7 +7,9 @@
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_augment.h"
 #include "attention/routing/selection.h"
+#include "support/as_function.h"
 #include "support/plain_tensor.h"
+#include "support/size_limits.h"
 
 namespace nsimplex {
 namespace routing {
@@ -21,6 +23,8 @@ void check_tuples(const dense::Call& call, int64_t count, const OptionalTensor& 
   TORCH_CHECK_VALUE(!dense::augmented(call),
                     "[topk_tuples] augment: a row of ones has no index, expected none");
   TORCH_CHECK_VALUE(count >= 1, "[topk_tuples] count: expected at least 1, got ", count);
+  as_function("topk_tuples",
+              [&] { require_room("count", {call.query.size(0), call.query.size(2), count}); });
   if (weights) {
     TORCH_CHECK_VALUE(weights->sizes().equals(call.query.sizes().slice(0, 3)),
                       "[topk_tuples] weights: expected shape ", call.query.sizes().slice(0, 3),

@@ -16,7 +16,7 @@ from test_every_operator_and_module import registered
 
 _SEED = 20261125
 _FEW, _MANY = 1800, 60_000
-#: One line that names the function, or what the dispatcher says of a number that is no int64.
+#: One line that names the function.
 OWN_WORDS = re.compile(r"(Value|Type|Index|NotImplemented)Error: \[\w+\] [^\n]*$")
 
 
