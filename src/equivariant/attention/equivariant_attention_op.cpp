@@ -115,6 +115,8 @@ void check_weight(const char* name, const Tensor& weight, const Tensor& x,
 void check_directions(const AttentionCall& call, const c10::SymInt& dim) {
   TORCH_CHECK_VALUE(call.directions.has_value(), kAt,
                     "directions: expected [d, features] for form ", call.form, ", got none");
+  TORCH_CHECK_VALUE(is_plain(*call.directions), kAt,
+                    "directions: expected a dense tensor, got another layout");
   check_weight("directions", *call.directions, call.x, {dim, std::nullopt}, "[d, features]");
   TORCH_CHECK_VALUE(call.directions->sym_size(1) > 0, kAt,
                     "directions: expected at least one feature, got 0");

@@ -13,7 +13,6 @@
 #include "equivariant/classes/equivariant_classes.h"
 #include "equivariant/linear/equivariant_linear_sparse_call.h"
 #include "support/operator.h"
-#include "support/plain_tensor.h"
 
 namespace nsimplex::equivariant {
 namespace {
@@ -240,8 +239,9 @@ void check_linear(const LinearBackwardCall& call) {
   check_linear(call.forward);
   const c10::SymInt rows = call.forward.plan[kOutputPlaces].sym_size(0);
   const c10::SymInt columns = call.forward.weight.sym_size(2);
-  TORCH_CHECK_TYPE(is_floating(call.grad_out),
-                   "[equivariant_linear_sparse_backward] grad: expected floating numbers, got ",
+  const at::ScalarType type = call.forward.x.scalar_type();
+  TORCH_CHECK_TYPE(call.grad_out.scalar_type() == type,
+                   "[equivariant_linear_sparse_backward] grad: expected ", type, " as x, got ",
                    call.grad_out.scalar_type());
   TORCH_CHECK_VALUE(call.grad_out.dim() == 2 && call.grad_out.sym_size(0) == rows &&
                         call.grad_out.sym_size(1) == columns,
