@@ -79,7 +79,7 @@ def checked_function(name: str, function: Function) -> Function:
     def call(*inputs: Tensor) -> Tensor:
         # torch's fast kernels of attention and compiled code have no second derivative.
         with sdpa_kernel(SDPBackend.MATH), torch.compiler.set_stance("force_eager"):
-            output: Any = function(*inputs)
+            output: Any = function(*(each.clone() for each in inputs))  # it may write to them
         problems = inputs[0].size(0)
         if not isinstance(output, Tensor) or output.dim() < 2 or output.size(0) != problems:
             got = list(output.shape) if isinstance(output, Tensor) else describe(output)

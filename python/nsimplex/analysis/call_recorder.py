@@ -3,6 +3,7 @@
 A mode of torch sees every function that a model calls. Recorded are nsimplex's attention,
 ``scaled_dot_product_attention``, ``torch.nn.MultiheadAttention``, and a softmax between two
 products (``matmul``, ``bmm``, ``baddbmm``, ``@`` or ``einsum``). Hooks tell which module called.
+Weights between two products that are no softmax over the keys are recorded without a call.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from .torch_calls import four_axes, multi_head_call, scaled_dot_product_call
 #: Arguments that hold the keys of earlier tokens; a call that is repeated goes without them.
 _CACHES = ("past_key_value", "past_key_values", "layer_past", "cache")
 _OPERATORS = ("attention", "face_attention", "separable_attention", "sparse_attention")
+_ROUNDING = 2**-7  # of weights in bfloat16
 
 
 @dataclass
@@ -285,6 +287,9 @@ class CallRecorder(TorchFunctionMode):
         )
         if key.size(2) != value.size(2) or logits.shape[-2:] != (query.size(2), key.size(2)):
             return
+        if not _is_softmax(four_axes(weights.detach(), heads), logits):
+            self._add(None, 1, query.size(1))
+            return
         dtype = torch.promote_types(query.dtype, logits.dtype)
         own = (query.to(dtype) @ key.to(dtype).transpose(-1, -2)) * product.factor
         added = (logits - own).to(dtype)
@@ -310,6 +315,14 @@ class CallRecorder(TorchFunctionMode):
                 if isinstance(heads, int) and heads > 0 and query.size(0) % heads == 0:
                     return heads
         return 1
+
+
+def _is_softmax(weights: Tensor, logits: Tensor) -> bool:
+    """Whether weights are those of the keys of each query: no softmax over another axis, turned,
+    or changed since. A query without keys may have weights 0."""
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    change = weights.to(dtype).nan_to_num(0.0) - logits.softmax(-1, dtype).nan_to_num(0.0)
+    return bool((change.abs() <= _ROUNDING).all())
 
 
 def _listed(args: tuple, kwargs: dict[str, Any]) -> ListedCall:

@@ -153,7 +153,7 @@ def attention_flow(
     width = time / steps
 
     def slope(here: Tensor) -> Tensor:
-        found = function(here)
+        found = function(here.clone())  # it may write to it
         if not isinstance(found, Tensor) or found.shape != here.shape:
             got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise ValueError(f"{at}function: expected shape {list(here.shape)}, got {got}")

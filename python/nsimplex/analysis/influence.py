@@ -56,7 +56,7 @@ def token_influence(
         )
     with torch.inference_mode(False), torch.enable_grad():
         given = leaf(x)
-        out = function(given)
+        out = function(given.clone())  # it may write to it
         if not isinstance(out, Tensor) or out.dim() != 3 or out.size(0) != x.size(0):
             shape = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
             raise ValueError(

@@ -39,7 +39,7 @@ def inf_rms(x: Tensor) -> Tensor:
     """The largest root mean square of a row of x [.., C]."""
     if not x.is_floating_point() or x.dim() == 0 or x.numel() == 0:
         raise ValueError(
-            f"inf_rms: x: expected floating [.., C] that is not empty, got {x.dtype} "
+            f"[inf_rms] x: expected floating [.., C] that is not empty, got {x.dtype} "
             f"{list(x.shape)}"
         )
     return x.norm(dim=-1).max() / math.sqrt(x.shape[-1])
@@ -56,7 +56,7 @@ def inf_op(weights: Tensor, order: int) -> Tensor:
         or weights.numel() == 0
     ):
         raise ValueError(
-            f"inf_op: weights: expected floating numbers with {order} key axes behind that of the "
+            f"[inf_op] weights: expected floating numbers with {order} key axes behind that of the "
             "queries, got "
             f"{weights.dtype} {list(weights.shape)}"
         )

@@ -179,7 +179,8 @@ class SmoothingMonitor:
     code leaves out hooks. A scripted, traced or exported model is refused.
 
     Raises:
-        ValueError: a name that the model does not have, or on leaving, if no watched module ran.
+        ValueError: a name that the model does not have, or on leaving, if no watched module ran, or
+            one that was named did not.
     """
 
     def __init__(
@@ -187,6 +188,7 @@ class SmoothingMonitor:
     ) -> None:
         require_modules("[SmoothingMonitor] ", model)
         known = dict(model.named_modules())
+        self._named = modules is not None
         if modules is None:
             modules = [
                 f"{name}.{place}".removeprefix(".")
@@ -205,11 +207,11 @@ class SmoothingMonitor:
         self._modules = [known[name] for name in self._names]
         self._exact = exact
         self._watching = ExitStack()
-        self._ran = False
+        self._ran: set[str] = set()
         self.layers: list[LayerSmoothing] = []
 
     def __enter__(self) -> SmoothingMonitor:
-        self._ran = False
+        self._ran = set()
         self._watching.enter_context(torch.compiler.set_stance("force_eager"))
         for name, module in zip(self._names, self._modules, strict=True):
             handle = module.register_forward_hook(self._hook(name))
@@ -218,16 +220,17 @@ class SmoothingMonitor:
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._watching.close()
-        if kind is None and not self._ran:
+        missing = [name for name in self._names if name not in self._ran]
+        if kind is None and missing and (self._named or not self._ran):
             raise ValueError(
-                f"[SmoothingMonitor] model: expected a run of {', '.join(self._names[:4])} while "
+                f"[SmoothingMonitor] model: expected a run of {', '.join(missing[:4])} while "
                 "it is watched, got none; a copy, or a program traced from the model, does not "
                 "count"
             )
 
     def _hook(self, name: str):
         def hook(_module: torch.nn.Module, _inputs: Any, output: Any) -> None:
-            self._ran = True
+            self._ran.add(name)
             self.layers.append(self._measure(name, output))
 
         return hook

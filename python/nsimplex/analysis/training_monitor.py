@@ -52,7 +52,7 @@ class TrainingMonitor:
         tensorboard: whether to write for TensorBoard; None: if it is installed.
 
     Raises:
-        ValueError: every < 1.
+        ValueError: every, queries or steps below 1.
         ImportError: tensorboard=True, and it is not installed.
 
     Several processes: call ``step`` in one of them. The measured modules must then be able to run
@@ -74,8 +74,9 @@ class TrainingMonitor:
         steps: int = 4,
         tensorboard: bool | None = None,
     ) -> None:
-        if every < 1:
-            raise ValueError(f"[TrainingMonitor] every: expected 1 or more, got {every}")
+        for name, value in (("every", every), ("queries", queries), ("steps", steps)):
+            if value < 1:
+                raise ValueError(f"[TrainingMonitor] {name}: expected 1 or more, got {value}")
         self._model, self._batch, self._every = model, batch, every
         self._settings: dict[str, Any] = dict(derivatives=derivatives, queries=queries, steps=steps)
         directory = Path(directory)

@@ -300,6 +300,46 @@ def test_the_table_and_the_page(tmp_path):
         assert f"{row.lipschitz_bound:.3g}" in page
 
 
+OTHER_WEIGHTS = {
+    "of each key": lambda scores: scores.softmax(1),
+    "of each key, turned": lambda scores: scores.softmax(1).transpose(1, 2),
+    "turned": lambda scores: scores.softmax(-1).transpose(1, 2),
+    "renormalised": lambda scores: (a := scores.softmax(1)) / a.sum(-1, keepdim=True),
+    "gated": lambda scores: scores.softmax(-1) * torch.linspace(0.1, 1.0, 5),
+    "hard": lambda scores: scores.softmax(-1).round(),
+    "of the batch": lambda scores: scores.softmax(0),
+}
+PLAIN_WEIGHTS = {
+    "float32": lambda scores: scores.softmax(-1, dtype=torch.float64).float(),
+    "bfloat16": lambda scores: scores.softmax(-1).bfloat16().float(),
+    "no key": lambda scores: (
+        scores.masked_fill(torch.eye(5)[0].bool()[:, None], -torch.inf).softmax(-1).nan_to_num(0.0)
+    ),
+}
+
+
+class Scores(nn.Module):
+    """Attention whose weights a function computes of the scores."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.query, self.key = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.weights = weights
+
+    def forward(self, x):
+        return self.weights(self.query(x) @ self.key(x).transpose(1, 2)) @ x
+
+
+@pytest.mark.parametrize("name", [*OTHER_WEIGHTS, *PLAIN_WEIGHTS])
+def test_weights_that_are_no_softmax_over_keys_have_no_entropy(name):
+    torch.manual_seed(0)
+    layer = Scores((OTHER_WEIGHTS | PLAIN_WEIGHTS)[name])
+    made = analysis.report(layer, torch.randn(2, 5, 8), steps=1).layers[0]
+    known = name in PLAIN_WEIGHTS
+    assert (made.entropy is not None, made.sink_mass is not None) == (known, known)
+    assert (made.jacobian is not None or known) and made.rank_after is not None
+
+
 def test_a_bias_within_einsum_of_other_axes_is_no_attention():
     left, right = torch.randn(2, 3, 4), torch.randn(3, 2, 4)
     assert call_recorder._einsum_operands("bid,jbd->ij", [left, right]) == (None, None, None)

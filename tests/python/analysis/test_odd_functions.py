@@ -36,6 +36,18 @@ def test_outputs_are_of_the_entries_of_the_input(name, function, got):
         CALLS[name](function)
 
 
+@pytest.mark.parametrize("name", [*CALLS, "token_influence", "attention_flow"])
+def test_functions_may_write_to_their_input(name):
+    calls = CALLS | {
+        "token_influence": lambda f: (analysis.token_influence(f, X),),
+        "attention_flow": lambda f: analysis.attention_flow(f, X, time=1.0, steps=3)[1:],
+    }
+    torch.manual_seed(0)
+    plain = calls[name](lambda x: (x * 2).tanh())
+    torch.manual_seed(0)
+    torch.testing.assert_close(calls[name](lambda x: x.mul_(2).tanh())[0], plain[0])
+
+
 @pytest.mark.parametrize(
     "call, says",
     [

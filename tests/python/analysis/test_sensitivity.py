@@ -97,7 +97,8 @@ def test_norms_of_small_tensors():
             "input_rms: expected 1",
         ),
         (lambda: analysis.sensitivity_bounds(1, 4, 4, (1, 1), [1, 1]), "2 order"),
-        (lambda: analysis.inf_op(torch.ones(3), 1), "inf_op: weights"),
+        (lambda: analysis.inf_rms(torch.ones(3).long()), r"^\[inf_rms\] x: expected floating"),
+        (lambda: analysis.inf_op(torch.ones(3), 1), r"^\[inf_op\] weights"),
     ],
 )
 def test_errors_name_the_argument(call, text):

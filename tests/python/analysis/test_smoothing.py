@@ -167,6 +167,11 @@ def test_monitor_of_named_modules_only():
         analysis.SmoothingMonitor(model, modules=["absent"])
     with pytest.raises(ValueError, match="no ModuleList"):
         analysis.SmoothingMonitor(torch.nn.Linear(2, 2))
+    with (
+        pytest.raises(ValueError, match="expected a run of layers while it is watched"),
+        analysis.SmoothingMonitor(model, modules=["layers.1", "layers"]),
+    ):
+        model(tokens(6, 4))
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,11 @@ def test_a_missing_tensorboard_is_named_when_it_is_asked_for(tmp_path, monkeypat
         analysis.TrainingMonitor(model(), torch.ones(1, 2, 8), tmp_path, tensorboard=True)
 
 
-def test_every_is_positive(tmp_path):
-    with pytest.raises(ValueError, match=r"\[TrainingMonitor\] every: expected 1 or more, got 0"):
-        analysis.TrainingMonitor(model(), torch.ones(1, 2, 8), tmp_path, every=0)
+@pytest.mark.parametrize("name", ["every", "queries", "steps"])
+def test_counts_are_positive(tmp_path, name):
+    says = rf"\[TrainingMonitor\] {name}: expected 1 or more, got 0"
+    with pytest.raises(ValueError, match=says):
+        analysis.TrainingMonitor(model(), torch.ones(1, 2, 8), tmp_path, **{name: 0})
 
 
 def test_the_report_of_a_run_draws_the_layers(tmp_path):
