@@ -10,13 +10,15 @@ from ._library import operators
 
 __all__ = ["rotary"]
 
+_BASE = 10000.0
+
 
 @checked
 def rotary(
     x: Tensor,
     *,
     chunk: int = 2,
-    base: float = 10000.0,
+    base: float = _BASE,
     offset: int = 0,
     positions: Tensor | None = None,
     angles: Tensor | None = None,
@@ -49,7 +51,7 @@ def rotary(
             gradient.
         angles: angles in radians, learned or supplied, instead of position times frequency:
             [T, P], [T, H, P] or [B, T, H, P], where B and H may be 1. Not together with
-            ``positions`` or ``offset``.
+            ``positions``, ``offset`` or ``base``.
         inverse: rotate in the opposite direction. This undoes the same call without ``inverse``.
         layout: of x and the result: "bhtd", [B, H, T, D], or "bthd", [B, T, H, D].
 
@@ -59,7 +61,8 @@ def rotary(
         ``angles``, any number of times.
 
     Raises:
-        ValueError: a shape or number that does not fit, or two of positions, offset and angles.
+        ValueError: a shape or number that does not fit, or two of positions, offset and angles,
+            or a base beside angles.
         TypeError: a dtype that is not supported.
 
     Complexity: one pass over ``x``; 6 operations per pair of channels.
@@ -75,6 +78,8 @@ def rotary(
         >>> torch.allclose(a, b, atol=1e-4)
         True
     """
+    if angles is not None and base != _BASE:
+        raise ValueError(f"[rotary] base: given beside angles, expected one of them, got {base}")
     (x,) = heads_first("rotary", layout, x)
     turned = operators.rotary(
         x,

@@ -121,7 +121,7 @@ def topk_keys(
         (torch.Size([1, 64, 8]), [0, -1, -1, -1, -1, -1, -1, -1])
     """
     query, key = heads_first("topk_keys", layout, query, key)
-    adjacency, candidates = _admissible(adjacency, candidates)
+    adjacency, candidates = _admissible("topk_keys", query, key, adjacency, candidates)
     indices, values = operators.topk_keys(
         query,
         key,
@@ -177,7 +177,7 @@ def topk_keys_reference(
     """:func:`topk_keys` computed with plain tensor operations, for every dtype and device. It is
     the reference for tests."""
     query, key = heads_first("topk_keys_reference", layout, query, key)
-    adjacency, candidates = _admissible(adjacency, candidates)
+    adjacency, candidates = _admissible("topk_keys_reference", query, key, adjacency, candidates)
     indices, values = operators.topk_keys_reference(
         query, key, k, adjacency=adjacency, candidates=candidates, **options
     )
@@ -332,12 +332,24 @@ def retained_mass(sparse_lse: Tensor, dense_lse: Tensor) -> Tensor:
 
 
 def _admissible(
-    adjacency: Tensor | None, candidates: Tensor | None
+    function: str,
+    query: Tensor,
+    key: Tensor,
+    adjacency: Tensor | None,
+    candidates: Tensor | None,
 ) -> tuple[Tensor | None, Tensor | None]:
     """(flags [1 or B, Tq, T], table). A sparse adjacency becomes a table of its stored pairs."""
     if adjacency is not None and adjacency.layout == torch.sparse_csr:
         if candidates is not None:
-            raise ValueError("[topk_keys] candidates: given beside adjacency, expected one of them")
+            raise ValueError(
+                f"[{function}] candidates: given beside adjacency, expected one of them"
+            )
+        pairs = [x.size(2) for x in (query, key) if x.dim() == 4]
+        if len(pairs) == 2 and [*adjacency.shape] != pairs:
+            raise ValueError(
+                f"[{function}] adjacency: expected shape {pairs} of a sparse matrix, got "
+                f"{[*adjacency.shape]}"
+            )
         return None, neighbours(adjacency, self_loops=False)
     batched = [
         t.unsqueeze(0) if t is not None and t.dim() == 2 else t for t in (adjacency, candidates)

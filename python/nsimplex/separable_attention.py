@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from torch import Tensor
 from typing_extensions import Unpack
 
-from ._arguments import checked, checked_methods
+from ._arguments import checked, checked_methods, describe
 from ._choices import FeatureName
 from ._layout import Layout, heads_first, in_layout
 from ._library import classes, operators
@@ -88,7 +88,21 @@ def _features(function: str, query: Tensor, keys: Sequence[Tensor], features: Fe
                     f"of shape {list(x.shape)}"
                 )
         return feature_map(query, features), [feature_map(key, features) for key in keys]
-    return features(query), [features(key) for key in keys]
+    made = [_made_by(function, features, x) for x in (query, *keys)]
+    return made[0], made[1:]
+
+
+def _made_by(function: str, features: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The features of x that a function of the caller's makes."""
+    made: Any = features(x)
+    numbers = isinstance(made, Tensor) and made.is_floating_point()
+    if not numbers or made.shape[:-1] != x.shape[:-1]:
+        rows = ", ".join(map(str, x.shape[:-1]))
+        raise ValueError(
+            f"[{function}] features: expected a function that makes floating numbers [{rows}, R] "
+            f"of {list(x.shape)}, got {describe(made)}"
+        )
+    return made
 
 
 def _computed_by(operator: Callable, function: str) -> Callable:

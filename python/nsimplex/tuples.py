@@ -37,6 +37,8 @@ def path_list(table: Tensor, order: int, *, queries: int | None = None) -> tuple
     Returns:
         (indices int64 [nnz, N], offsets int64 [B, 1, queries + 1]).
     """
+    if queries is not None and queries < 0:
+        raise ValueError(f"[path_list] queries: expected 0 or more, got {queries}")
     return operators.path_list(table, order, -1 if queries is None else queries)
 
 

@@ -274,6 +274,7 @@ def test_far_positions_keep_their_digits():
         (dict(positions=torch.arange(4) > 1), TypeError, "positions: expected integers"),
         (dict(positions=torch.arange(4), offset=1), ValueError, "positions: given beside offset"),
         (dict(angles=torch.zeros(4, 3), offset=1), ValueError, "angles: given beside offset"),
+        (dict(angles=torch.zeros(4, 3), base=5.0), ValueError, "base: given beside angles"),
         (
             dict(angles=torch.zeros(4, 3), positions=torch.arange(4)),
             ValueError,

@@ -342,6 +342,16 @@ def test_bits_do_not_depend_on_threads(heads, order, window, queries, same_bits)
             ValueError,
             "features: expected elu, relu, random, a function or None, got 'softmax'",
         ),
+        *[
+            (dict(features=features), ValueError, rf"\] features: .* \[1, 2, 6, R\] .*got {got}")
+            for features, got in (
+                (torch.nn.ReLU, "ReLU"),
+                (lambda x: [x], "list"),
+                (lambda x: x.int(), r"a torch.int32 tensor"),
+                (lambda x: x.transpose(2, 3), r"a torch.float32 tensor of shape \[1, 2, 4, 6\]"),
+                (lambda x: x[:, :, :3], r"a torch.float32 tensor of shape \[1, 2, 3, 4\]"),
+            )
+        ],
     ],
 )
 def test_errors(change, error, words):

@@ -117,6 +117,19 @@ def test_errors(arguments, options, error, words):
         nsimplex.topk_keys(*arguments, **options)
 
 
+@pytest.mark.parametrize("name", ["topk_keys", "topk_keys_reference"])
+@pytest.mark.parametrize("shape", [(3, 2), (3, 5), (2, 3), (2, 2)])
+def test_sparse_adjacency_is_one_of_queries_and_keys(name, shape):
+    says = rf"^\[{name}\] adjacency: expected shape \[3, 3\] of a sparse matrix, got \[{shape[0]}, "
+    with pytest.raises(ValueError, match=says):
+        getattr(nsimplex, name)(
+            torch.zeros(1, 1, 3, 4),
+            torch.zeros(1, 1, 3, 4),
+            2,
+            adjacency=torch.ones(shape).to_sparse_csr(),
+        )
+
+
 def test_adjacency_out_of_range_is_refused():
     columns = torch.tensor([0, 99])
     wild = torch.sparse_csr_tensor(

@@ -72,6 +72,11 @@ def test_empty_tables():
         assert rows[0].shape == (0, 2) and rows[1].shape == (2, 1, 1)
 
 
+def test_paths_of_fewer_than_no_queries_are_refused():
+    with pytest.raises(ValueError, match=r"^\[path_list\] queries: expected 0 or more, got -1$"):
+        nsimplex.path_list(table_of(1, 7, 3, 7), 2, queries=-1)
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("k", [2, 5, 9])
 def test_topk_at_full_k_is_dense_and_path_is_the_chain(order, k):
