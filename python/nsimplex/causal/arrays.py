@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.masked import MaskedTensor
 
 from .._arguments import describe
 from .._hints import Numbers
@@ -205,6 +206,7 @@ def _of_tensor(place: str, table: Tensor) -> Tensor:
     for wrong, what in (
         (table.is_nested, "a nested tensor"),
         (table.is_quantized, "a quantised tensor; dequantize() makes numbers of it"),
+        (isinstance(table, MaskedTensor), "a masked tensor; to_tensor(nan) makes numbers of it"),
         (table.is_mkldnn, "a tensor of layout mkldnn; to_dense() makes numbers of it"),
     ):
         if wrong:
@@ -227,15 +229,18 @@ def _of_array(place: str, values: Any) -> Tensor:
                     f"{place}: expected real numbers, got {describe(values)}: Complex data not "
                     "supported"
                 )
-            words = array.dtype.kind == "O" and any(
-                isinstance(entry, (str, bytes)) for entry in array.flat
-            )
-            if array.dtype.kind in "mMSUTV" or words:
-                kind = "words" if words else array.dtype
-                raise TypeError(f"{place}: expected numbers, got {describe(values)} of {kind}")
+            entries = array.flat if array.dtype.kind == "O" else ()
+            wrong = array.dtype if array.dtype.kind in "mMSUTV" else _no_number(entries)
+            if wrong:
+                raise TypeError(f"{place}: expected numbers, got {describe(values)} of {wrong}")
             if masked:  # what is under a mask counts as missing
                 array = array.astype(numpy.float64).filled(math.nan)
             return torch.from_numpy(numpy.array(array, dtype=numpy.float64))
+        if isinstance(values, (list, tuple)) and any(_is_array(row) for row in values):
+            import numpy
+
+            masked = any(isinstance(row, numpy.ma.MaskedArray) for row in values)
+            return _of_array(place, numpy.ma.stack(values) if masked else numpy.asarray(values))
         return torch.as_tensor(values, dtype=torch.float64)
     except ValueError as error:
         if str(error).startswith(place):
@@ -248,6 +253,23 @@ def _of_array(place: str, values: Any) -> Tensor:
     except (RuntimeError, OverflowError):
         pass
     raise TypeError(f"{place}: expected numbers, got {describe(values)}")
+
+
+def _is_array(row: Any) -> bool:
+    """Whether it is an array of NumPy, or of a package that makes such arrays."""
+    return hasattr(row, "__array__") and not isinstance(row, Tensor) and row.ndim > 0
+
+
+def _no_number(entries: Iterable[Any]) -> str:
+    """What the first entry is that float() would take although it is no real number; else
+    empty."""
+    for entry in entries:
+        if isinstance(entry, (str, bytes)):
+            return "words"
+        kind = getattr(entry, "dtype", None)
+        if getattr(kind, "kind", "f") in "cmM":
+            return str(kind)
+    return ""
 
 
 def _of_anndata(place: str, data: Any, layer: str, raw: bool) -> Table:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from .._arguments import checked, describe
 from .._hints import Numbers
+from .._printable import printable
 from .arrays import graph_matrix
 from .columns import Names, given_names
 
@@ -75,6 +77,12 @@ def to_networkx(graph: Any, names: Names | None = None) -> Any:
     import networkx  # torch needs it
 
     whole = known_graph("to_networkx", graph, names, {})
+    for name, times in Counter(whole.names).items():
+        if times > 1:
+            raise ValueError(
+                f"[to_networkx] names: expected different names of columns, got {times} columns "
+                f"{printable(name)[:60]!r}"
+            )
     made = networkx.DiGraph()
     made.add_nodes_from(whole.names)
     for i, j in whole.adjacency.nonzero().tolist():

@@ -35,6 +35,50 @@ def test_arrays_of_dates_are_no_numbers(table, kind):
         CausalGraph().fit((table * 1000).astype(kind))
 
 
+@pytest.mark.parametrize(
+    "entry, kind",
+    [
+        (np.datetime64(5, "s"), "datetime64"),
+        (np.timedelta64(5, "s"), "timedelta64"),
+        (np.complex128(1j), "complex128"),
+    ],
+)
+def test_entries_of_an_array_of_objects_are_real_numbers(table, entry, kind):
+    objects = table.astype(object)
+    objects[3, 1] = entry
+    with pytest.raises(TypeError, match=rf"X: expected numbers, got .* of {kind}"):
+        CausalGraph().fit(objects)
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_lists_of_arrays(table):
+    """They are tables like the array of these rows: complex ones are refused, masks count."""
+    expected = CausalGraph().fit(table).adjacency_
+    assert CausalGraph().fit(list(table)).adjacency_.equal(expected)
+    for rows in (list(table + 1j), tuple(table + 1j), [*table, table[0] + 1j]):
+        with pytest.raises(ValueError, match=r"X: expected real numbers"):
+            CausalGraph().fit(rows)
+    masked = np.ma.array(table, mask=False)
+    masked[3, 1] = np.ma.masked
+    kept = CausalGraph(missing="rows").fit(masked).adjacency_
+    assert CausalGraph(missing="rows").fit(list(masked)).adjacency_.equal(kept)
+    with pytest.raises(TypeError, match="X: expected numbers, got list"):
+        CausalGraph().fit([table[0], table[1, :2]])
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
+def test_masked_tensors_are_named(table):
+    masked = torch.masked.masked_tensor(torch.tensor(table), torch.tensor(table > 0))
+    with pytest.raises(TypeError, match=r"X: expected numbers, got a masked tensor; to_tensor"):
+        CausalGraph().fit(masked)
+
+
+def test_columns_of_one_name_stay_apart(table):
+    with pytest.raises(ValueError, match=r"names: expected different names of columns, got 2 col"):
+        causal.to_networkx(weights(), names=["a", "a", "b", "c"])
+    assert causal.draw_graph(weights(), names=["a", "a", "b", "c"]).edges
+
+
 def test_a_complex_table_is_refused_once(table):
     with pytest.raises(TypeError) as error:
         CausalGraph().fit(torch.tensor(table).to(torch.complex64))
