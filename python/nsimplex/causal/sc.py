@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
-from .columns import Columns, Pairs, Tiers, column_pairs, column_tiers, per_column
+from .columns import Columns, Pairs, Tiers, column_pairs, column_tiers, per_column, whole
 from .frames import is_anndata
 from .rows import row_values, taken_column
 from .saved_values import as_plain
@@ -59,17 +59,24 @@ def _chosen(adata: Any, mask_var: Any) -> Any:
     return mask
 
 
-def _of_genes(adata: Any, targets: Any, others: set[str]) -> Any:
-    """Interventions without those on some genes."""
+def _gene(genes: Columns, entry: Any) -> Any:
+    """The name of the gene that an entry means by its name or its number in ``adata``; an entry
+    that means none stays."""
+    found = genes.find(entry)
+    return entry if found is None or whole(entry) == -1 else genes.names[found]
+
+
+def _of_genes(adata: Any, genes: Columns, targets: Any, others: set[str]) -> Any:
+    """Interventions by the names of genes, without those on some genes."""
     if targets is None:
         return None
 
     def left(target: Any) -> Any:
-        if isinstance(target, str):
-            return None if target in others else target
-        if isinstance(target, Iterable) and not isinstance(target, Mapping):
-            return [each for each in target if not (isinstance(each, str) and each in others)]
-        return target
+        if isinstance(target, Iterable) and not isinstance(target, (str, Mapping)):
+            named = [_gene(genes, each) for each in target]
+            return [each for each in named if not (isinstance(each, str) and each in others)]
+        name = _gene(genes, target)
+        return None if isinstance(name, str) and name in others else name
 
     cells = row_values("fit", "targets", targets, adata.n_obs, list(adata.obs_names))
     return [left(each) for each in cells]
@@ -117,7 +124,8 @@ def fit(
         groups, targets: batches and interventions of the cells, as in :meth:`CausalGraph.fit`:
             names of columns of ``obs``, or one value per cell. Interventions on genes of ``adata``
             that are not used do not count.
-        forbidden, required: pairs of genes, cause and effect, that are not edges or are edges.
+        forbidden, required: pairs of genes, cause and effect, that are not edges or are edges, by
+            their names or, as in ``targets``, ``tiers`` and ``kinds``, their numbers in ``adata``.
             Forbidden pairs with a gene that is not used do not count.
         tiers: one number per gene of ``adata``, as in :func:`causal_fit`; a Series of ``var`` is
             matched by the names of the genes, and so is ``mask_var``.
@@ -159,15 +167,21 @@ def fit(
     numbers = column_tiers("fit", tiers, genes)
     if numbers and len(numbers) != adata.n_vars:
         raise ValueError(f"[fit] tiers: expected {adata.n_vars}, one per gene, got {len(numbers)}")
-    pairs = column_pairs("fit", "forbidden", forbidden)
+    absent, present = (
+        [(_gene(genes, cause), _gene(genes, effect)) for cause, effect in pairs]
+        for pairs in (
+            column_pairs("fit", "forbidden", forbidden),
+            column_pairs("fit", "required", required),
+        )
+    )
     pipeline = CausalPipeline(**given, layer=layer)
     pipeline.fit(
         source,
-        forbidden=[pair for pair in pairs if others.isdisjoint(map(str, pair))],
-        required=required,
+        forbidden=[pair for pair in absent if others.isdisjoint(map(str, pair))],
+        required=present,
         tiers=[numbers[gene] for gene in numpy.flatnonzero(mask)] if numbers else (),
         groups=taken_column("fit", "groups", adata, groups)[1],
-        targets=_of_genes(adata, taken_column("fit", "targets", adata, targets)[1], others),
+        targets=_of_genes(adata, genes, taken_column("fit", "targets", adata, targets)[1], others),
     )
     used = numpy.flatnonzero(mask)[pipeline.columns_]
 

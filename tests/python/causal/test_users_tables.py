@@ -8,6 +8,7 @@ from nsimplex import causal
 from nsimplex.causal import CausalGraph, sc
 
 pandas = pytest.importorskip("pandas")
+NUMBERS = {"country": 0, "wage": 1, "school": 2, "age": 3, "rent": 4}
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +89,8 @@ def test_interventions_on_genes_that_are_not_used_do_not_count(survey):
     data.obs["guide"] = ["school;age"] * 300
     with pytest.raises(ValueError, match=r"targets: expected columns .*, got school;age in row 0"):
         sc.fit(data, mask_var="used", targets="guide", steps=2)
-    lists = np.array([-1, 1, -1] * 100)
-    sc.fit(data, mask_var="used", targets=lists, steps=2)
-    expected = CausalGraph().fit(used, targets=lists.tolist())
+    numbers = np.array([-1, 3, 4] * 100)  # of all genes
+    sc.fit(data, mask_var="used", targets=numbers, steps=2)
     found = data.varp["causal_graph"].toarray()[np.ix_([1, 2, 4], [1, 2, 4])]
     assert np.array_equal(found, expected.adjacency_.numpy())
     sc.fit(data, mask_var="used", targets=[["age", "rent"], [], ["wage"]] * 100, steps=2)
@@ -103,6 +103,7 @@ def test_genes_have_constraints_and_kinds(survey):
     kinds = {"wage": "continuous", "age": "count"}
     for options in (
         dict(forbidden=[(cause, effect), ("age", "rent")]),
+        dict(forbidden=[(NUMBERS[cause], NUMBERS[effect]), (3, 4)]),
         dict(tiers=[0, 1, 0, 5, 1]),
     ):
         sc.fit(data, mask_var="used", steps=2, kinds=kinds, **options)
@@ -113,6 +114,9 @@ def test_genes_have_constraints_and_kinds(survey):
         assert np.array_equal(found, expected)
     sc.fit(data, mask_var="used", steps=2, required=[("rent", "wage")])
     assert data.varp["causal_graph"].toarray()[4, 1] != 0
+    named = data.varp["causal_graph"].toarray()
+    sc.fit(data, mask_var="used", steps=2, required=[(4, 1)])
+    assert np.array_equal(data.varp["causal_graph"].toarray(), named)
     with pytest.raises(ValueError, match=r"^\[fit\] tiers: expected 5, one per gene, got 3"):
         sc.fit(data, mask_var="used", steps=2, tiers=[1, 0, 1])
     with pytest.raises(ValueError, match="required: expected names of columns, got 'age'"):
