@@ -193,9 +193,12 @@ def graph_numbers(at: str, which: int | slice | Sequence[int] | Tensor, count: i
             raise IndexError(f"[{at}] index: expected a graph below {count}, got {which}")
         return every[which].view(1)
     if isinstance(which, slice):
-        return every[which]
+        return _sliced(at, which, count)
     try:
         chosen = which if isinstance(which, Tensor) else torch.as_tensor(which)
+        listed = () if isinstance(which, Tensor) else list(which)
+        if len({isinstance(each, bool) for each in listed}) > 1:
+            raise TypeError
     except (RuntimeError, TypeError, ValueError):
         raise TypeError(
             f"[{at}] index: expected a number, a slice, numbers or flags, got {describe(which)}"
@@ -210,6 +213,15 @@ def graph_numbers(at: str, which: int | slice | Sequence[int] | Tensor, count: i
     if not flags and len(chosen) and not (-count <= chosen.min() and chosen.max() < count):
         raise IndexError(f"[{at}] index: expected graphs below {count}, got {chosen.tolist()[:8]}")
     return every[chosen]
+
+
+def _sliced(at: str, which: slice, count: int) -> Tensor:
+    """The numbers that a slice selects, in its direction."""
+    try:
+        chosen = range(count)[which]
+    except (TypeError, ValueError):
+        raise TypeError(f"[{at}] index: expected a slice of whole numbers, got {which}") from None
+    return chosen.start + chosen.step * torch.arange(len(chosen))
 
 
 def numbers_of(offsets: Tensor) -> Tensor:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data._utils.collate import collate, default_collate_fn_map
 
-from .._arguments import checked
+from .._arguments import checked, describe
+from .._printable import printable
 from .batches import DerivedTuples, TupleBatch, concatenate_graphs
 from .builders import PointSets
+from .conversion_checks import is_masked
 from .frameworks import from_pyg
 from .graph_data import GraphData, concatenate_data
 from .graph_structure import Adjacency, LineGraph
@@ -49,6 +51,7 @@ def collate_graphs(samples: Sequence[Any]) -> Any:
         return from_pyg(list(samples))
     if not samples:
         raise ValueError("[collate_graphs] samples: expected at least one, got none")
+    _require_one_structure(samples)
     try:
         return collate(samples, collate_fn_map=_COLLATE)
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
@@ -58,6 +61,30 @@ def collate_graphs(samples: Sequence[Any]) -> Any:
         raise ValueError(
             f"[collate_graphs] samples: expected samples of one structure, got an error: {said}"
         ) from error
+
+
+def _require_one_structure(samples: Sequence[Any]) -> None:
+    """Refuses samples of which the first one would decide what is taken of the others, and arrays
+    whose masks would be lost."""
+    first, said = samples[0], "[collate_graphs] samples: expected samples of one structure, got"
+    if any(is_masked(each) for each in samples):
+        raise ValueError(f"{said} an array with masked entries")
+    for kind in (Mapping, str, bool):
+        own = sum(isinstance(each, kind) for each in samples)
+        if own not in (0, len(samples)):
+            other = next(
+                each for each in samples if isinstance(each, kind) != isinstance(first, kind)
+            )
+            raise ValueError(f"{said} {describe(first)} and {describe(other)}")
+    if isinstance(first, Mapping):
+        for each in samples:
+            for key in each.keys() ^ first.keys():
+                raise ValueError(f"{said} {printable(str(key))[:60]!r} in some of them alone")
+        for key in first:
+            _require_one_structure([each[key] for each in samples])
+    elif isinstance(first, (list, tuple)) and all(type(each) is type(first) for each in samples):
+        for parts in zip(*samples):
+            _require_one_structure(parts)
 
 
 def _collate_tensors(tensors: Sequence[Tensor], *, collate_fn_map: object) -> Tensor:

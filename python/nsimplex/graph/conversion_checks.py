@@ -96,6 +96,12 @@ def repeats_in(index: Tensor, nodes: int) -> int:
     return index.size(1) - len(merged_rows(index.t(), nodes).rows)
 
 
+def is_masked(values: Any) -> bool:
+    """Whether it is an array of NumPy of which some entries are masked."""
+    mask = getattr(values, "mask", None) if hasattr(values, "filled") else None
+    return mask is not None and bool(mask.any())
+
+
 def has_weights(values: Any) -> bool:
     """Whether weights of edges are other than 1, the weight of an edge that has none."""
     if isinstance(values, Tensor):
@@ -204,7 +210,7 @@ def matrix_entries(
         matrix = matrix.tocoo(copy=True)
         matrix.sum_duplicates()
         row, column, value = (
-            torch.as_tensor(each) for each in (matrix.row, matrix.col, matrix.data)
+            torch.as_tensor(_plain_array(each)) for each in (matrix.row, matrix.col, matrix.data)
         )
         shape = matrix.shape
     else:
@@ -212,8 +218,13 @@ def matrix_entries(
             raise TypeError(
                 f"{at}{name}: expected a matrix, got {describe(matrix)}; to_numpy() makes one"
             )
+        if is_masked(matrix):
+            raise TypeError(
+                f"{at}{name}: expected a matrix, got {describe(matrix)} with masked entries; "
+                "filled(0) makes one"
+            )
         try:
-            dense = torch.as_tensor(matrix)
+            dense = torch.as_tensor(_plain_array(matrix))
         except (KeyError, RuntimeError, TypeError, ValueError):
             raise TypeError(f"{at}{name}: expected a matrix, got {describe(matrix)}") from None
         if dense.is_meta or dense.dim() != 2:
@@ -238,6 +249,19 @@ def matrix_entries(
     row, column = row.to(torch.int64), column.to(torch.int64)
     rows, columns = shape
     return (row[kept], column[kept], value[kept]), (rows, columns)
+
+
+def _plain_array(values: Any) -> Any:
+    """An array of NumPy in a form that torch takes and counts in: of types that have operators, in
+    the machine's byte order, with strides above 0. Other values stay."""
+    if not hasattr(values, "__array_interface__"):
+        return values
+    import numpy  # installed if an array exists
+
+    values = numpy.asarray(values)
+    wide = {"u": numpy.dtype("uint64"), "f": numpy.dtype("longdouble")}.get(values.dtype.kind)
+    kind = numpy.dtype("float64") if values.dtype.newbyteorder("=") == wide else values.dtype
+    return numpy.ascontiguousarray(values, kind.newbyteorder("="))
 
 
 def require_choice(at: str, name: str, value: object, names: tuple[str, ...]) -> None:

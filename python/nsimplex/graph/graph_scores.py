@@ -197,6 +197,7 @@ def soft_f1_loss(logits: Tensor, truth: Tensor) -> Tensor:
             f"[soft_f1_loss] truth: expected shape {list(logits.shape)} of floating logits, got "
             f"{list(truth.shape)}"
         )
+    _require_flags("soft_f1_loss", truth)
     chance, truth = logits.sigmoid(), truth.to(logits.dtype)
     return 1 - 2 * (chance * truth).sum() / (chance.sum() + truth.sum()).clamp(min=1e-12)
 
@@ -210,7 +211,15 @@ def _rows(name: str, scores: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
         )
     if scores.isnan().any():
         raise ValueError(f"[{name}] scores: expected numbers, got nan")
+    _require_flags(name, truth)
     return scores.detach().double(), truth != 0
+
+
+def _require_flags(name: str, truth: Tensor) -> None:
+    """Refuses a truth of other numbers than 0 and 1, such as -1 for false or NaN for unknown."""
+    wrong = truth[(truth != 0) & (truth != 1)] if truth.dtype != torch.bool else truth[:0]
+    if len(wrong):
+        raise ValueError(f"[{name}] truth: expected True and False or 1 and 0, got {wrong[0]}")
 
 
 def _at_most(rows: Tensor, wanted: Tensor, node_offsets: Tensor, draw: torch.Generator) -> Tensor:

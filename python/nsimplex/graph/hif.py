@@ -25,7 +25,7 @@ from .conversion_checks import (
 from .conversions import from_edge_index
 from .graph_data import GraphData
 from .hyperedges import from_hyperedge_index
-from .networkx_graphs import class_numbers
+from .networkx_graphs import class_name, class_numbers
 
 __all__ = ["read_hif", "write_hif"]
 
@@ -253,7 +253,7 @@ def write_hif(data: GraphData, path: _Path) -> None:
         raise ValueError(f"{at}expected names that differ as numbers or text")
     rows = data.targets.tolist() if data.targets is not None else []
     if data.classes:
-        rows = [data.classes[row] for row in rows]
+        rows = [class_name(data, row) for row in rows]
     nodes = []
     for place, name in enumerate(names):
         attributes = _numbered(data.node_features, place)

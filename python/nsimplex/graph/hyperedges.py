@@ -161,9 +161,10 @@ def from_hyperedges(
             raise ValueError(f"{at}hyperedges[{place}]: expected at least one node, got none")
     flat = [node for row in rows for node in row]
     for node in flat:
-        if isinstance(node, float):
-            raise ValueError(f"{at}hyperedges: expected whole numbers or names, got {node}")
-    numbered = [isinstance(node, int) and not isinstance(node, bool) for node in flat]
+        if node is None or isinstance(node, (bool, float, complex)):
+            hint = "; from_incidence takes flags" if isinstance(node, bool) else ""
+            raise ValueError(f"{at}hyperedges: expected whole numbers or names, got {node}{hint}")
+    numbered = [isinstance(node, int) for node in flat]
     names: tuple = ()
     if not any(numbered) and flat:
         try:

@@ -14,6 +14,7 @@ from .._choices import Duplicates, Level, ListedDirections
 from .conversion_checks import (
     WEIGHTS,
     has_weights,
+    is_masked,
     renamed,
     repeats_in,
     require_choice,
@@ -24,7 +25,7 @@ from .conversion_checks import (
 from .conversions import from_edge_index
 from .graph_data import GraphData
 
-__all__ = ["class_numbers", "from_networkx", "to_networkx"]
+__all__ = ["class_name", "class_numbers", "from_networkx", "to_networkx"]
 
 
 @checked
@@ -154,11 +155,12 @@ def to_networkx(data: GraphData) -> Any:
 
     The graph is directed unless every edge exists in both directions with the same features. Nodes
     have ``features`` and ``target``, edges have ``features`` and ``target``, and the graph has
-    ``target``, as far as the record has them. Classes get their names.
+    ``target``, as far as the record has them. Classes get their names, and those below 0, which
+    are not known, None.
 
     Raises:
         ImportError: NetworkX is not installed.
-        ValueError: hyperedges; :func:`to_hif` keeps them.
+        ValueError: hyperedges, which :func:`write_hif` keeps; two nodes of one name.
     """
     try:
         import networkx
@@ -185,6 +187,8 @@ def to_networkx(data: GraphData) -> Any:
         undirected = not own.edges or own.edges[0].symmetry == "undirected" or symmetric
         graph = networkx.Graph() if undirected else networkx.DiGraph()
         names = own.names or tuple(range(own.num_nodes))
+        if len(set(names)) < len(names):
+            raise ValueError("[to_networkx] data: expected different names of nodes in a graph")
         rows = None if own.node_features is None else own.node_features.tolist()
         for place, name in enumerate(names):
             attributes: dict[str, Any] = {} if rows is None else {"features": rows[place]}
@@ -205,16 +209,25 @@ def class_numbers(labels: Iterable[Any]) -> tuple[Tensor, tuple]:
 
     Raises:
         TypeError: labels that cannot be ordered.
+        ValueError: a label that is NaN.
     """
     if isinstance(labels, (str, bytes)):
         raise TypeError(f"[class_numbers] labels: expected a list, got {describe(labels)}")
     rows = labels.tolist() if isinstance(labels, Tensor) else list(labels)
+    for place, row in enumerate(rows):
+        if isinstance(row, float) and row != row:
+            raise ValueError(f"[class_numbers] labels: expected a label in row {place}, got nan")
     try:
         names = tuple(sorted(set(rows)))
     except TypeError:
         raise TypeError("[class_numbers] labels: expected labels of one type") from None
     number = {name: place for place, name in enumerate(names)}
     return torch.tensor([number[row] for row in rows], dtype=torch.int64), names
+
+
+def class_name(data: GraphData, number: int) -> Any:
+    """The name of a class; None for a number below 0, a class that is not known."""
+    return data.classes[number] if number >= 0 else None
 
 
 def _attributes(at: str, argument: str, names: Sequence[str], rows: list[dict]) -> Tensor | None:
@@ -240,11 +253,14 @@ def _attributes(at: str, argument: str, names: Sequence[str], rows: list[dict]) 
 
 
 def _cell(value: Any) -> Tensor | None:
-    """The numbers of an attribute; None if there are none."""
+    """The real numbers of an attribute; None if there are none, or if some are masked."""
     try:
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+        cell = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):
         return None
+    if cell.is_complex() or is_masked(value):
+        return None
+    return cell.to(torch.get_default_dtype())
 
 
 def _networkx_targets(
@@ -279,4 +295,4 @@ def _named_targets(data: GraphData) -> list | None:
     if data.targets is None:
         return None
     rows = data.targets.tolist()
-    return [data.classes[row] for row in rows] if data.classes else rows
+    return [class_name(data, row) for row in rows] if data.classes else rows

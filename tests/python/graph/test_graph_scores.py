@@ -84,3 +84,16 @@ def test_negatives_are_no_positives(symmetry, size):
 def test_a_complete_graph_has_no_negatives():
     every = graph.complete_tuples([4, 3], 2, symmetry="undirected", loops=False)
     assert len(graph.negative_tuples(every)) == 0
+
+
+@pytest.mark.parametrize("score", [graph.roc_auc, graph.average_precision, graph.soft_f1_loss])
+@pytest.mark.parametrize("value", [-1.0, 0.5, 2.0, float("nan"), float("inf")])
+def test_a_truth_is_true_or_false(score, value):
+    scores, truth = drawn(8)
+    truth = truth.float()
+    assert score(scores, truth) == score(scores, truth.bool())
+    truth[3] = value
+    with pytest.raises(
+        ValueError, match=rf"truth: expected True and False or 1 and 0, got {value}"
+    ):
+        score(scores, truth)
