@@ -72,7 +72,8 @@ def require_scale(at: str, scale: object) -> None:
     """Check that scale is "standard", "unit", or one or two finite numbers."""
     factors = scale if isinstance(scale, (list, tuple)) else (scale,)
     numbers = len(factors) in (1, 2) and all(
-        isinstance(each, (int, float)) and math.isfinite(each) for each in factors
+        isinstance(each, (int, float)) and not isinstance(each, bool) and math.isfinite(each)
+        for each in factors
     )
     if not numbers and not (isinstance(scale, str) and scale in ("standard", "unit")):
         raise ValueError(
@@ -109,7 +110,7 @@ def require_lengths(lengths: Tensor, x: Tensor) -> None:
             "of shape "
             f"{list(lengths.shape)}"
         )
-    if not _can_be_read(lengths):
+    if not can_be_read(lengths):
         return
     low, high = (int(each) for each in lengths.aminmax())
     if low < 0 or high > x.size(1):
@@ -123,7 +124,7 @@ def require_padding(at: str, mask: Tensor, packed: bool) -> None:
     """Check that an attention mask [B, T] holds 0 and 1 alone, where it can be read. Unless
     documents are packed, its zeros are on the left or on the right: positions and windows would
     count padding between tokens."""
-    if not _can_be_read(mask):
+    if not can_be_read(mask):
         return
     low, high = (int(each) for each in mask.aminmax())
     require(
@@ -143,7 +144,7 @@ def require_padding(at: str, mask: Tensor, packed: bool) -> None:
         )
 
 
-def _can_be_read(values: Tensor) -> bool:
+def can_be_read(values: Tensor) -> bool:
     """Whether a check may look at the values: on the CPU, outside of transforms and compiled
     code. On another device it would wait for all that has been computed there."""
     # This test stands alone because the compiler cannot trace the next one.

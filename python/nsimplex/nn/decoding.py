@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from .._arguments import describe
 from ..kv_cache import IndexedCache, KeyValueCache, LayerCache
 from ..separable_attention import SeparableCache
 from ..static_cache import StaticCache
@@ -68,6 +69,11 @@ class CachedTuples(SelectedTuples):
         q, keys, values = self._heads_of(x, offset=first)
         if isinstance(self.select, Linear):
             cache = self._fitting(cache, SeparableCache)
+            require(
+                cache._map == self.select.features,
+                f"[{type(self).__name__}] cache: expected one of features "
+                f"{describe(self.select.features)}, got {describe(cache._map)}",
+            )
             return self._join_heads(cache.attend(q, keys, values))
         if self.select is None:
             cache = self._fitting(cache, KeyValueCache)
@@ -87,14 +93,29 @@ class CachedTuples(SelectedTuples):
     def _fitting(self, cache: LayerCache, kind: type[_Cache]) -> _Cache:
         """The cache, which is of the kind that :meth:`make_cache` makes."""
         if isinstance(cache, kind):
+            self._require_own_window(cache)
             return cache
         raise ValueError(
             f"[{type(self).__name__}] cache: expected a {kind.__name__}, as make_cache() makes, "
             f"got {type(cache).__name__}"
         )
 
+    def _require_own_window(self, cache: LayerCache | StaticCache) -> None:
+        """Check that a cache keeps the keys of the layer's windows, which it would take the place
+        of. An axis of a ring without a window may keep any number of keys."""
+        own = [] if isinstance(cache, IndexedCache) else self._cache_window(-1)
+        held = [*cache.window] if own else []
+        any_number = isinstance(cache, KeyValueCache)
+        fits = (kept == w or (any_number and w == -1) for w, kept in zip(own, held))
+        require(
+            len(held) != len(own) or all(fits),
+            f"[{type(self).__name__}] cache: expected one of window {own}, as make_cache() makes, "
+            f"got window {held}",
+        )
+
     def _continue_slots(self, x: Tensor, cache: StaticCache, counts: Tensor | None) -> Tensor:
         self._require_slots()
+        self._require_own_window(cache)
         positions = cache.positions(x.size(1), counts)
         q, keys, values = self._heads_of(x, positions=positions)
         options = self._cached_options()

@@ -144,11 +144,22 @@ class FeatureTransformer(nn.Module):
     def _embed(self, x: Tensor) -> Tensor:
         assert self.value is not None
         if isinstance(self.value, nn.Embedding):
-            return self.value(x)
+            return self._rows_of_bins(self.value, x)
         if self.frequencies is None:
             return self.value(x.unsqueeze(-1))
         angles = 2.0 * math.pi * x.unsqueeze(-1) * self.frequencies
         return self.value(torch.cat((angles.sin(), angles.cos()), -1))
+
+    def _rows_of_bins(self, book: nn.Embedding, x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():
+            return book(x)
+        try:
+            return book(x)
+        except IndexError:  # its message names no argument
+            low, high = (int(each) for each in x.aminmax())
+        raise ValueError(
+            f"[FeatureTransformer] x: expected bins 0 to {self.options.bins}, got {low} to {high}"
+        )
 
     def forward(
         self, x: Tensor, masked: Tensor | None = None, marked: Tensor | None = None

@@ -17,6 +17,7 @@ from .checks import (
 )
 from .select import Linear, Path, Select, Sinks, TopK, Window, part_of
 
+DEFAULT_ORDER = 2
 LEARNED = ("mlp", "mlp_symmetric")  # reducers with weights
 
 
@@ -58,6 +59,17 @@ def check_orders(at: str, orders: Any, heads: int, kv_heads: int, options: dict)
     require(
         not options["context_dims"],
         f"{at}context_dims: expected none beside orders, got {len(options['context_dims'])}",
+    )
+    order, form = options["order"], options["form"]
+    require(
+        order in (DEFAULT_ORDER, max(orders)),
+        f"{at}order: expected none beside orders, got {order}",
+    )
+    turns = options["allow_non_invariant"] or any(rotary_is_relative(n, form) for n in orders)
+    require(
+        not options["rotary"] or turns,
+        f"{at}rotary: expected an order of 1 or form determinant, or allow_non_invariant, got "
+        f"orders {list(orders)}, none of which would rotate",
     )
     return list(orders)
 

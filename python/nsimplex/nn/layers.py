@@ -24,6 +24,7 @@ from .decoding import CachedTuples
 from .group_cache import GroupCache
 from .indexer import Indexer
 from .layer_options import (
+    DEFAULT_ORDER,
     check_augment,
     check_heads,
     check_layer,
@@ -96,7 +97,7 @@ class SimplicialAttention(CachedTuples):
             ignores ``scale``.
         orders: one order per head, instead of ``order``. The heads of one order are computed
             together. The layer adds the outputs of the orders. Rotary positions then apply to the
-            orders that allow them, and a window is None or one int.
+            orders that allow them, of which there must be one, and a window is None or one int.
         device, dtype: of the parameters.
 
     Raises:
@@ -110,7 +111,7 @@ class SimplicialAttention(CachedTuples):
         *,
         kv_heads: int = 0,
         head_dim: int = 0,
-        order: int = 2,
+        order: int = DEFAULT_ORDER,
         context_dims: Sequence[int] = (),
         norm: Norm = "none",
         scale: Scale = "standard",

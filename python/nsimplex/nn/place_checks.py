@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import describe
-from .checks import require
+from .checks import can_be_read, require
 from .select import Linear, Neighbours, Path, Select, TopK, part_of, require_graph
 from .tables import Places
 
@@ -25,6 +25,8 @@ def require_places(name: str, x: Tensor, places: Places, pairs: bool) -> Tensor 
             f"[{name}] positions: expected int64 of shape {[batch, length]}, got "
             f"{positions.dtype} of shape {list(positions.shape)}"
         )
+    if positions is not None:
+        _require_rising(name, positions, places)
     if adjacency is None:
         return None
     if not pairs or adjacency.layout == torch.sparse_csr:
@@ -45,6 +47,31 @@ def require_places(name: str, x: Tensor, places: Places, pairs: bool) -> Tensor 
         if pairs and adjacency.dim() == 2 and adjacency.layout == torch.strided
         else adjacency
     )
+
+
+def _require_rising(name: str, positions: Tensor, places: Places) -> None:
+    """Check that positions rise from one token to the next, but for padding and from one packed
+    document to the next. Masks and windows compare tokens by their order in x as well."""
+    lengths, masks, bounds = places.key_lengths, places.key_masks, places.cu_seqlens
+    given = [each for each in (positions, lengths, masks, bounds) if each is not None]
+    if not all(isinstance(each, Tensor) and can_be_read(each) for each in given):
+        return
+    steps = positions.diff(dim=1)
+    if isinstance(masks, Tensor) and masks.dtype == torch.bool and masks.shape == positions.shape:
+        steps = steps.masked_fill(~(masks[:, 1:] & masks[:, :-1]), 1)
+    if lengths is not None and lengths.shape[-1:] == positions.shape[:1]:
+        real = lengths.reshape(-1, positions.size(0)).amax(0)
+        steps = steps.masked_fill(torch.arange(1, positions.size(1)) >= real[:, None], 1)
+    if bounds is not None:
+        inside = bounds[(bounds > 0) & (bounds < positions.size(1))]
+        steps[:, inside.long() - 1] = 1
+    if bool((steps <= 0).any()):
+        row, place = (steps <= 0).nonzero()[0].tolist()
+        before, after = positions[row, place : place + 2].tolist()
+        raise ValueError(
+            f"[{name}] positions: expected numbers that rise from token to token, got {before} "
+            f"before {after} in sequence {row}"
+        )
 
 
 def require_sparse_places(name: str, x: Tensor, places: Places, select: Select) -> None:

@@ -93,7 +93,7 @@ class Neighbours(Select):
             or a list of edges (i, j), int64 [E, 2]. Entry (i, j) makes j a neighbour of i. None:
             ``forward(x, adjacency=..)`` takes it, and then replaces this one if there are two.
         self_loops: every token is its own neighbour.
-        nodes: T of a list of edges; None: the largest node and 1.
+        nodes: T of a list of edges; None: the largest node and 1. The other forms have their T.
     """
 
     adjacency: Tensor | None = None
@@ -105,6 +105,12 @@ class Neighbours(Select):
             require_whole("[Neighbours] ", nodes=self.nodes)
         if self.adjacency is not None:
             require_graph("Neighbours", self.adjacency)
+            edges = self.adjacency.layout == torch.strided and self.adjacency.dtype != torch.bool
+            require(
+                edges or self.nodes in (None, self.adjacency.size(-1)),
+                f"[Neighbours] nodes: expected {self.adjacency.size(-1)}, those of adjacency, got "
+                f"{self.nodes}",
+            )
 
 
 @checked_methods

@@ -60,7 +60,7 @@ class TextGenerator:
             prompts: see above. An empty text begins as texts of the training begin.
             temperature: 0: always the likeliest token; of equals the smallest.
             top_k, top_p: None: all tokens.
-            seed: from 0; None: drawn from torch's generator.
+            seed: from 0 to 2^64 - 1; None: drawn from torch's generator.
             eos: a token, or several, that end a prompt's continuation. It is the last token of the
                 result; a text leaves it out.
             stream: return an iterator over the steps: the new token of a prompt, or a list with one
@@ -78,7 +78,7 @@ class TextGenerator:
         require_whole("[LanguageModel] ", least=0, max_new_tokens=max_new_tokens)
         if seed is None:
             seed = int(torch.randint(2**62, ()))
-        require_whole("[LanguageModel] ", least=0, seed=seed)
+        require_whole("[LanguageModel] ", least=0, most=2**64 - 1, seed=seed)
         how = generation.sampling(temperature, top_k, top_p, eos, vocabulary)
         tokens = generation.steps(self, given.rows, max_new_tokens, how, seed, caches)
         finish = generation.stream if stream else generation.whole

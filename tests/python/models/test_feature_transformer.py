@@ -111,6 +111,10 @@ def test_tensors_that_cannot_be():
         model(torch.zeros(2, 4, dtype=torch.int64))
     with pytest.raises(TypeError, match="expected int64 numbers of bins, got torch.float32"):
         model(torch.zeros(2, 5))
+    for wrong, says in ((6, "0 to 6"), (-1, "-1 to 0")):
+        bins = torch.tensor([[0, 0, wrong, 0, 0]])
+        with pytest.raises(ValueError, match=f"x: expected bins 0 to 5, got {says}$"):
+            model(bins)
     with pytest.raises(ValueError, match=r"table: expected floating numbers of shape \[5, 2, 6\]"):
         model.set_table(torch.zeros(5, 7))
     with pytest.raises(ValueError, match="masked: expected a value to restore"):

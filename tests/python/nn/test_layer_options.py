@@ -277,6 +277,8 @@ WRONG = [
     (dict(orders=[1, 1, 2, 2], augment=[2]), "augment: expected 0 to 1, got 2"),
     (dict(orders=[1] * 4, context_dims=(3,)), "context_dims: expected none beside orders"),
     (dict(orders=[1, 1, 2, 2], window=[3, 4]), "window: expected one entry for each of 1 axes"),
+    (dict(orders=[1, 1, 2, 2], order=3), "order: expected none beside orders, got 3"),
+    (dict(orders=[2] * 4, rotary=True), "rotary: expected an order of 1 or form determinant"),
     (dict(device="nowhere"), "device: expected a device, got 'nowhere'"),
     (dict(dtype=torch.int64), "dtype: expected a floating dtype"),
     (dict(dtype="float32"), "dtype: expected a dtype or None, got 'float32'"),
@@ -305,6 +307,11 @@ def test_options_that_do_not_go_together_are_named_at_once(options, words):
         (lambda: nn.Sinks(0), "[Sinks] count: expected at least 1, got 0"),
         (lambda: nn.Neighbours([[0, 1]]), "[Neighbours] adjacency: expected a tensor"),
         (lambda: nn.Neighbours(torch.ones(3, 4)), "[Neighbours] adjacency: expected bool"),
+        (lambda: nn.Neighbours(graph(), nodes=9), "[Neighbours] nodes: expected 7, those of"),
+        (
+            lambda: nn.Neighbours(graph().to_sparse_csr(), nodes=3),
+            "[Neighbours] nodes: expected 7, those of adjacency, got 3",
+        ),
         (lambda: nn.Window(2) | nn.Linear(), "[Union] parts: expected Window, Sinks, Neighbours"),
         (lambda: nn.TopK(1) | nn.TopK(2), "[Union] parts: expected at most one TopK, got 2"),
         (lambda: nn.Union(()), "[Union] parts: expected selections, got"),
@@ -337,6 +344,82 @@ def test_wrong_inputs_get_one_line(name, given, words):
     with pytest.raises((ValueError, TypeError)) as error:
         layer(name)(tokens(), **given)
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+RISING = torch.tensor([[0, 1, 2, 4, 5, 8, 9]] * 2)
+FALLING = torch.tensor([[0, 1, 2, 0, 1, 2, 3]] * 2)
+
+
+@pytest.mark.parametrize("name", ["window", "topk", "union", "linear", "path"])
+@pytest.mark.parametrize(
+    "positions, given, says",
+    [
+        (RISING, {}, None),
+        (FALLING, {}, "got 2 before 0 in sequence 0"),
+        (RISING.flip(1), {}, "got 9 before 8 in sequence 0"),
+        (RISING * 0, {}, "got 0 before 0 in sequence 0"),
+        (FALLING, dict(key_lengths=torch.tensor([3, 2])), None),
+        (FALLING, dict(key_lengths=torch.tensor([3, 4])), "got 2 before 0 in sequence 1"),
+        (FALLING, dict(key_masks=torch.arange(7).expand(2, 7) > 2), None),
+        (FALLING, dict(cu_seqlens=torch.tensor([0, 3, 7])), None),
+        (FALLING, dict(cu_seqlens=torch.tensor([0, 4, 7])), "got 2 before 0 in sequence 0"),
+    ],
+)
+def test_positions_rise_from_token_to_token(name, positions, given, says):
+    if name == "linear" and "cu_seqlens" in given:
+        return
+    if says is None:
+        assert layer(name)(tokens(), positions=positions, **given).shape == (2, T, DIM)
+        return
+    with pytest.raises(ValueError, match=rf"positions: expected numbers that rise .*, {says}$"):
+        layer(name)(tokens(), positions=positions, **given)
+
+
+CACHES = {
+    "window": (
+        dict(window=3),
+        dict(window=5),
+        "window [5, 5], as make_cache() makes, got window [3, 3]",
+    ),
+    "one axis": (dict(window=[3, 4]), dict(window=[3, -1]), None),
+    "orders": (
+        dict(orders=[1, 1, 2, 2], window=3),
+        dict(orders=[1, 1, 2, 2], window=4),
+        "window [4]",
+    ),
+    "all keys": (dict(window=3), dict(), None),
+    "linear": (
+        dict(select=nn.Linear("elu")),
+        dict(select=nn.Linear("relu")),
+        "features 'relu', got 'elu'",
+    ),
+    "linear window": (
+        dict(select=nn.Linear(), window=3),
+        dict(select=nn.Linear(), window=4),
+        "window [4, 4]",
+    ),
+}
+
+
+@pytest.mark.parametrize("fixed", [False, True], ids=["rings", "slots"])
+@pytest.mark.parametrize("name", CACHES)
+@torch.no_grad()
+def test_a_cache_keeps_what_the_layer_sees(name, fixed):
+    of_cache, own, says = CACHES[name]
+    make = lambda options: nn.SimplicialAttention(
+        DIM, HEADS, causal=True, dtype=torch.float64, **options
+    )
+    if fixed and (name == "orders" or name.startswith("linear")):
+        return
+    cache = make(of_cache).make_static_cache(2, T) if fixed else make(of_cache).make_cache()
+    if says is None and not fixed:
+        assert make(own)(tokens(), cache=cache).shape == (2, T, DIM)
+        return
+    with pytest.raises(ValueError) as error:
+        make(own)(tokens(), cache=cache)
+    assert (says or "window [") in str(error.value)
+    assert "] cache: expected one of" in str(error.value)
+    assert cache.position == 0 if not fixed else int(cache.positions(1).sum()) == 0
 
 
 def test_a_graph_of_other_tokens_is_refused():
