@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from .._arguments import checked, checked_methods
+from .._arguments import checked, checked_methods, describe
+from .._hints import is_dense
 from .._printable import printable
 
 _Path = str | os.PathLike[str]
@@ -43,6 +45,16 @@ class Tokenizer(abc.ABC):
         """The text of tokens. U+FFFD replaces bytes that are not UTF-8."""
 
     def _numbers(self, tokens: Sequence[int] | Tensor) -> list[int]:
+        if isinstance(tokens, Tensor):
+            whole = not (
+                tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool
+            )
+            if not whole or tokens.dim() != 1 or not is_dense(tokens) or tokens.is_meta:
+                raise TypeError(
+                    f"[{type(self).__name__}] tokens: expected a list of integers or a tensor of "
+                    f"integers of one axis, got {describe(tokens)}"
+                )
+            tokens = tokens.tolist()
         numbers = [int(token) for token in tokens]
         for token in numbers:
             if not 0 <= token < self.vocabulary:
@@ -236,7 +248,7 @@ class StreamDecoder:
         self._bytes = None
         if isinstance(tokenizer, ByteTokenizer):
             self._bytes = codecs.getincrementaldecoder("utf-8")(errors="replace")
-            self._bytes.decode(bytes(context))
+            self._bytes.decode(bytes(tokenizer._numbers([*context])))
             return
         self._tokens = [*context][-_MOST_PARTS:]  # those whose text may still change
         self._shown = self._text()  # of them, returned already
@@ -247,7 +259,7 @@ class StreamDecoder:
     def next(self, token: int) -> str:
         """The text that a token adds."""
         if self._bytes is not None:
-            return self._bytes.decode(bytes([token]))
+            return self._bytes.decode(bytes(self._tokenizer._numbers([token])))
         self._tokens.append(token)
         text = self._text()
         if text.endswith(_REPLACEMENT) and len(self._tokens) <= 2 * _MOST_PARTS:

@@ -184,3 +184,31 @@ def test_bytes_that_are_no_sentencepiece_model(tmp_path):
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match=r"^cannot read .*: not a SentencePiece model$"):
         load_tokenizer(path)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        torch.tensor([True, False]),
+        torch.tensor([0.9, 1.9]),
+        torch.tensor([1 + 0j]),
+        torch.tensor([[0, 1]]),
+        torch.tensor(1),
+        torch.tensor([0, 1]).to_sparse(),
+        torch.tensor([0, 1], device="meta"),
+    ],
+    ids=str,
+)
+def test_tensors_of_something_else_than_tokens(tokens):
+    with pytest.raises(
+        (TypeError, ValueError), match=r"^\[ByteTokenizer\] tokens: expected .*, got"
+    ):
+        ByteTokenizer().decode(tokens)
+
+
+def test_a_stream_of_bytes_names_what_is_no_byte():
+    says = r"^\[ByteTokenizer\] tokens: expected 0 to 255, got 256$"
+    with pytest.raises(ValueError, match=says):
+        StreamDecoder(ByteTokenizer()).next(256)
+    with pytest.raises(ValueError, match=says):
+        StreamDecoder(ByteTokenizer(), [97, 256])
