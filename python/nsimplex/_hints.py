@@ -132,6 +132,8 @@ def converted(hint: Any, value: Any) -> Any:
     if hint in _NUMBERS:
         plain = isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool))
         return value if plain else hint(value)
+    if _is_named_tuple(hint) and type(value) is tuple:
+        return hint(*value)
     if not _is_sequence(hint) or isinstance(value, (str, abc.Iterator, abc.Set)):
         return value
     row = row_of(value)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from .._arguments import learned_words
 from .._choices import GraphLoss, Level
 from ..graph import GraphData, Split, TupleBatch
 from .graph_losses import graph_loss, graph_metrics, require_targets
@@ -48,6 +49,13 @@ class GraphParts:
                 )
             targets = data.targets
         assert targets is not None
+        features = [data.node_features, *data.edge_features]
+        for name, each in [("targets", targets), *(("data", own) for own in features)]:
+            if each is not None and each.requires_grad:
+                raise ValueError(
+                    f"{at}{name}: expected numbers of the data alone, got {learned_words(each)}; "
+                    "detach() gives its numbers"
+                )
         self.whole = data.num_graphs == 1 and wanted != "graph"
         if queries is not None and not self.whole:
             raise ValueError(f"{at}queries: expected a single graph, got {data.num_graphs}")

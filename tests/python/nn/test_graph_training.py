@@ -1,5 +1,6 @@
 """The training loop of models of graphs: which epoch is the best, and how a run goes on."""
 
+import dataclasses
 import json
 import math
 
@@ -223,6 +224,12 @@ CASES = [
         "targets: expected classes 0 to 1, got 2 in row 5",
     ),
     ("classes", torch.zeros(6, 2).long(), "targets: expected a class per row, [6], got [6, 2]"),
+    (
+        "number",
+        torch.ones(6, requires_grad=True),
+        "targets: expected numbers of the data alone, got a torch.float32 tensor of shape [6] that "
+        "requires a gradient, which it would not get; detach() gives its numbers",
+    ),
 ]
 
 
@@ -240,6 +247,21 @@ def test_targets_that_cannot_be_learned_are_told_before_the_model_changes(
         assert str(error.value).startswith(f"[fit_graphs] {message}")
         assert "\n" not in str(error.value)
     assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())
+
+
+def test_features_that_learn_are_named_and_a_split_is_three_tensors():
+    data = ring(torch.arange(6.0))
+    learned = dataclasses.replace(data, node_features=torch.ones(6, 2, requires_grad=True))
+    with pytest.raises(ValueError, match=r"^\[fit_graphs\] data: expected numbers of the data al"):
+        fit_graphs(MessagePassing("node", "number", **SHAPE), learned, PARTS, epochs=1)
+    results = []
+    for split in (PARTS, tuple(PARTS)):
+        torch.manual_seed(0)
+        model = MessagePassing("node", "number", **SHAPE)
+        results.append(fit_graphs(model, data, split, epochs=2))
+    assert results[0] == results[1]
+    with pytest.raises(TypeError, match=r"^\[fit_graphs\] split.validation: expected a tensor"):
+        fit_graphs(model, data, (PARTS.training, [3, 4], PARTS.test), epochs=1)
 
 
 def test_rows_without_a_target_may_stay():
