@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._arguments import checked
 from ._csv_text import read_rows
 from ._printable import exit_code, printable
 from ._whole_file import require_other, whole_file
@@ -167,6 +168,7 @@ def _offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
 
+@checked
 def convert(
     source: str | os.PathLike[str],
     result: str | os.PathLike[str],

@@ -64,6 +64,8 @@ class TupleView:
 
     def sinks(self, count: int = 5) -> list[tuple[int, float]]:
         """The keys with the largest mean weight over queries, axes and heads."""
+        if count < 0:
+            raise ValueError(f"[TupleView] count: expected 0 or more, got {count}")
         if len({row.size(1) for row in self.received}) > 1:
             mass = self.received[0].mean(0)
         else:

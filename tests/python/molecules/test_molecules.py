@@ -94,6 +94,16 @@ def test_bad_lines_are_named_and_skipped_only_when_asked(files):
     assert np.load(result)["lines"].tolist() == [2, 3, 4, 9]
 
 
+@pytest.mark.parametrize(
+    "option",
+    [dict(hydrogens="no"), dict(skip_bad="no"), dict(radius=True), dict(bits="64")],
+    ids=str,
+)
+def test_options_are_of_their_types(files, option):
+    with pytest.raises(TypeError, match=rf"^\[convert\] {next(iter(option))}: expected "):
+        molecules.convert(*files, target="gap", **option)
+
+
 def test_compressed_csv(files):
     _, result = files
     source = result.with_name("in.csv.gz")

@@ -220,6 +220,7 @@ def test_the_page_draws_in_a_browser(tmp_path):
         (lambda q, k: viz.heaviest_tuples(q, k, 1, queries=[6]), r"\[heaviest_tuples\] queries"),
         (lambda q, k: viz.view(q, k, labels=["a"]), r"\[view\] labels: expected 6 texts, got 1"),
         (lambda q, k: viz.view(q, k, count=0), r"\[view\] count: expected 1 or more, got 0"),
+        (lambda q, k: viz.view(q, k).sinks(-1), r"\[TupleView\] count: expected 0 or more, got -1"),
         (lambda q, k: viz.views(torch.nn.Linear(2, 2), torch.ones(1, 2)), r"\[views\] model"),
         (lambda q, k: viz.save_page([], "x.html"), r"\[save_page\] views: expected"),
     ],
