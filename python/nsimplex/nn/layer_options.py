@@ -60,18 +60,19 @@ def check_orders(at: str, orders: Any, heads: int, kv_heads: int, options: dict)
         not options["context_dims"],
         f"{at}context_dims: expected none beside orders, got {len(options['context_dims'])}",
     )
+    listed: list[int] = list(orders)
     order, form = options["order"], options["form"]
     require(
-        order in (DEFAULT_ORDER, max(orders)),
+        order in (DEFAULT_ORDER, max(listed)),
         f"{at}order: expected none beside orders, got {order}",
     )
-    turns = options["allow_non_invariant"] or any(rotary_is_relative(n, form) for n in orders)
+    turns = options["allow_non_invariant"] or any(rotary_is_relative(n, form) for n in listed)
     require(
         not options["rotary"] or turns,
         f"{at}rotary: expected an order of 1 or form determinant, or allow_non_invariant, got "
-        f"orders {list(orders)}, none of which would rotate",
+        f"orders {listed}, none of which would rotate",
     )
-    return list(orders)
+    return listed
 
 
 def check_layer(at: str, head_dim: int, o: dict) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -52,12 +54,13 @@ def require_places(name: str, x: Tensor, places: Places, pairs: bool) -> Tensor 
 def _require_rising(name: str, positions: Tensor, places: Places) -> None:
     """Check that positions rise from one token to the next, but for padding and from one packed
     document to the next. Masks and windows compare tokens by their order in x as well."""
-    lengths, masks, bounds = places.key_lengths, places.key_masks, places.cu_seqlens
-    given = [each for each in (positions, lengths, masks, bounds) if each is not None]
+    lengths, bounds = places.key_lengths, places.cu_seqlens
+    masks: Any = places.key_masks
+    given: list[Any] = [each for each in (positions, lengths, masks, bounds) if each is not None]
     if not all(isinstance(each, Tensor) and can_be_read(each) for each in given):
         return
     steps = positions.diff(dim=1)
-    if isinstance(masks, Tensor) and masks.dtype == torch.bool and masks.shape == positions.shape:
+    if masks is not None and masks.dtype == torch.bool and masks.shape == positions.shape:
         steps = steps.masked_fill(~(masks[:, 1:] & masks[:, :-1]), 1)
     if lengths is not None and lengths.shape[-1:] == positions.shape[:1]:
         real = lengths.reshape(-1, positions.size(0)).amax(0)
