@@ -71,7 +71,7 @@ def auxiliary_loss(model: nn.Module) -> Tensor | None:
     layers = innermost_layers(model)
     if not layers:
         require_modules("[auxiliary_loss] ", model)
-    losses = [loss for layer in layers if (loss := layer._own_loss()) is not None]
+    losses = [loss for loss in [layer._own_loss() for layer in layers] if loss is not None]
     if not losses:
         return None
     return sum((loss.to(losses[0].device) for loss in losses[1:]), losses[0])
@@ -79,11 +79,8 @@ def auxiliary_loss(model: nn.Module) -> Tensor | None:
 
 def retained_mass_of(module: nn.Module) -> Tensor | None:
     """The mean over heads of the shares that layers measured last; None without one."""
-    measured = [
-        (mass.detach(), layer.heads)
-        for layer in innermost_layers(module)
-        if (mass := layer._retained_mass) is not None
-    ]
+    known = [(layer._retained_mass, layer.heads) for layer in innermost_layers(module)]
+    measured = [(mass.detach(), heads) for mass, heads in known if mass is not None]
     if not measured:
         return None
     if len(measured) == 1:
@@ -217,7 +214,8 @@ class LayerState(SettableState):
     def pairs(self) -> tuple[Tensor, Tensor] | None:
         """What the last forward with ``keep_pairs`` stored: (q, k^(1)) of all heads, those of a
         lower order first."""
-        found = [each for layer in innermost_layers(self) if (each := layer._pairs) is not None]
+        known = [layer._pairs for layer in innermost_layers(self)]
+        found = [each for each in known if each is not None]
         if len(found) < 2:
             return found[0] if found else None
         queries, keys = zip(*found)

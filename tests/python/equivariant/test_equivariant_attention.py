@@ -423,6 +423,9 @@ def test_nan_spreads_only_to_what_sees_it():
 BAD = {
     "plan: expected one of form kernel": lambda a: a.update(form="kernel", directions=directions()),
     "directions: expected": lambda a: a.update(form="decoupled"),
+    "directions: expected fixed ones": lambda a: a.update(
+        form="kernel", directions=directions().requires_grad_()
+    ),
     "heads: expected": lambda a: a.update(heads=0),
     "form: expected one of": lambda a: a.update(form="hard"),
     "normalise: expected true": lambda a: a.update(normalise=False),
