@@ -57,6 +57,7 @@ def attention_forward(
         ValueError: an option that it does not compute, such as ``softcap``.
     """
     _require_computed(options)
+    _require_no_weights("[nsimplex] ", getattr(module, "config", None), options)
     length = query.size(2)
     kind = _kind_of(attention_mask, length, key.size(2))
     if attention_mask is None or kind is not None:
@@ -79,7 +80,7 @@ def attention_forward(
         [value],
         causal=causal,
         mask=mask,
-        scale=query.size(-1) ** -0.5 if scaling is None else float(scaling),
+        scale=query.size(-1) ** -0.5 if scaling is None else scaling,
         dropout_p=dropout,
         **sinks,
     )
@@ -94,6 +95,13 @@ def _require_computed(options: dict[str, Any]) -> None:
                 f"[nsimplex] {name}: expected {expected}, got {describe(given)}; use "
                 "attn_implementation='eager'"
             )
+
+
+def _require_no_weights(at: str, config: Any, options: dict[str, Any]) -> None:
+    if options.get("output_attentions") or getattr(config, "output_attentions", False):
+        raise ValueError(
+            f"{at}output_attentions: expected {_NOT_COMPUTED['output_attentions']}, got True"
+        )
 
 
 def _require_one_document(boundaries: Tensor | None) -> None:
@@ -159,8 +167,11 @@ AttentionInterface.register("nsimplex", attention_forward)
 AttentionMaskInterface.register("nsimplex", make_mask)
 
 
-def require_causal_model(at: str, config: Any) -> None:
-    """Check that a model's masks are causal, and that they are made in a way that is read here."""
+def require_causal_model(at: str, config: Any, options: dict[str, Any] | None = None) -> None:
+    """Check that a model's masks are causal, that they are made in a way that is read here, and
+    that neither the config nor the options of a call ask for weights, which tuples do not return.
+    """
+    _require_no_weights(at, config, options or {})
     if not getattr(config, "is_causal", True):
         raise ValueError(f"{at}is_causal: expected True, got False; simplicial layers are causal")
     made_by = config._attn_implementation

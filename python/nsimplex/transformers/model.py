@@ -27,15 +27,38 @@ from .attention import attend, require_causal_model, stored
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
 
 _EPSILON = 1e-6
-#: Fields of other models. A Llama would keep them and obey none.
-_OF_OTHERS = (
-    "attn_logit_softcapping",
-    "final_logit_softcapping",
-    "partial_rotary_factor",
-    "query_pre_attn_scalar",
-    "sliding_window",
-    "use_sliding_window",
+#: Fields of other models and options of other layers, with the values that change nothing beside
+#: None and False. A Llama would keep them and obey none.
+_OF_OTHERS = dict(
+    add_cross_attention=False,
+    attention_multiplier=None,
+    attn_logit_softcapping=None,
+    augment=None,
+    bias=False,
+    causal=True,
+    distinct="none",
+    dropout=0,
+    embedding_multiplier=1,
+    face=False,
+    final_logit_softcapping=None,
+    is_encoder_decoder=False,
+    logits_scaling=1,
+    no_rope_layers=None,
+    num_local_experts=None,
+    orders=None,
+    partial_rotary_factor=None,
+    qk_norm=False,
+    query_pre_attn_scalar=None,
+    reduce="product",
+    residual_multiplier=1,
+    select=None,
+    sliding_window=None,
+    unit_layer=False,
+    use_qk_norm=False,
+    use_sliding_window=False,
 )
+#: What a layer reads of its config once.
+_OF_LAYER = ("every", "order", "window", "form", "normalizer", "norm", "scale", "rotary")
 
 
 #: Kinds of rotary positions whose frequencies are the same for texts of every length.
@@ -126,11 +149,11 @@ class SimplicialConfig(LlamaConfig):
         """Check that a model can be built that obeys every field."""
         at = "[SimplicialConfig] "
         require_causal_model(at, self)
-        for name in _OF_OTHERS:
-            given = getattr(self, name, None)
+        for name, usual in _OF_OTHERS.items():
+            given = getattr(self, name, usual)
             require(
-                given is None or given is False,
-                f"{at}{name}: expected none, which no layer of this model obeys, got "
+                given == usual or given is None or (given is False and usual is not True),
+                f"{at}{name}: expected {usual or 'none'}, which no layer of this model obeys, got "
                 f"{describe(given)}",
             )
         kinds = {*(getattr(self, "layer_types", None) or ())} - {"full_attention"}
@@ -144,6 +167,15 @@ class SimplicialConfig(LlamaConfig):
         require_name(at, "form", self.form, get_args(Form))
         require_name(at, "normalizer", self.normalizer, get_args(Normalizer))
         require_name(at, "norm", self.norm, get_args(Norm))
+        require(
+            isinstance(self.rotary, bool),
+            f"{at}rotary: expected True or False, got {describe(self.rotary)}",
+        )
+        dropout: Any = self.attention_dropout
+        require(
+            dropout is None or 0 <= dropout < 1,
+            f"{at}attention_dropout: expected a share in [0, 1), got {describe(dropout)}",
+        )
         require_scale(at, self.scale)
         heads, kv_heads = self.num_attention_heads, _known(self.num_key_value_heads)
         require(
@@ -170,6 +202,11 @@ class SimplicialConfig(LlamaConfig):
         _require_rotary(at, self)
 
 
+def _fields_of_layer(config: SimplicialConfig) -> dict[str, Any]:
+    given = {name: getattr(config, name) for name in _OF_LAYER}
+    return {n: tuple(value) if isinstance(value, list) else value for n, value in given.items()}
+
+
 class SimplicialSelfAttention(nn.Module):
     """Causal N-simplicial self-attention as a layer of a Transformers model.
 
@@ -181,6 +218,7 @@ class SimplicialSelfAttention(nn.Module):
         super().__init__()
         self.config, self.layer_idx = config, layer_idx
         self.order = config.order
+        self._read = _fields_of_layer(config)
         # LlamaConfig fills both in.
         self.head_dim, self.kv_heads = _known(config.head_dim), _known(config.num_key_value_heads)
         self.heads = config.num_attention_heads
@@ -204,6 +242,15 @@ class SimplicialSelfAttention(nn.Module):
         )
         if config.normalizer == "softmax_sink":
             self.sink = nn.Parameter(torch.zeros(self.heads))
+
+    def _require_same_fields(self) -> None:
+        now = _fields_of_layer(self.config)
+        for name, before in self._read.items():
+            require(
+                now[name] == before,
+                f"[nsimplex] config.{name}: expected {before}, with which the model was made, got "
+                f"{now[name]}; make a new model",
+            )
 
     def _heads(self, x: Tensor, normalised: bool) -> Tensor:
         """[B, T, H D] -> [B, H, T, D]."""
@@ -235,7 +282,9 @@ class SimplicialSelfAttention(nn.Module):
 
         A cache holds the axes' keys and values side by side, along the channels.
         """
-        require_causal_model("[nsimplex] ", self.config)
+        require_causal_model("[nsimplex] ", self.config, kwargs)
+        if not torch.compiler.is_compiling():
+            self._require_same_fields()
         cache = past_key_values if cache is None else cache
         norm = self.config.norm
         q = self._heads(self.q_proj(hidden_states), norm != "none")

@@ -104,7 +104,7 @@ class UpcycledSelfAttention(nn.Module):
 
         A cache holds the keys and values of all axes side by side, along the channels.
         """
-        require_causal_model("[nsimplex] ", self.config)
+        require_causal_model("[nsimplex] ", self.config, kwargs)
         q, k, v = self._project(hidden_states)
         further, values = self.higher.extra(hidden_states)
         keys = [self.higher.unit(k), *further]
@@ -285,7 +285,7 @@ def from_pretrained(folder: str | os.PathLike, **options) -> Any:
     """
     config = _config_of(folder, options)
     plain = _class_of(config)
-    made = plain if config.model_type == SimplicialConfig.model_type else _converted(plain, config)
+    made = _to_be_filled(plain, config)
     with_info = options.pop("output_loading_info", False)
     may_differ = options.pop("ignore_mismatched_sizes", False)
     model, info = made.from_pretrained(
@@ -335,10 +335,11 @@ def _class_of(config: Any) -> Any:
     return found
 
 
-def _converted(plain: Any, config: Any) -> Any:
-    """The class, whose models get their tuples when they are made."""
-    shape = {**config.nsimplex}
-    if isinstance(shape["window"], list) and len(shape["window"]) == 1:
+def _to_be_filled(plain: Any, config: Any) -> Any:
+    """The class, whose models get the tuples of a converted model when they are made."""
+    own = config.model_type == SimplicialConfig.model_type
+    shape = {} if own else {**config.nsimplex}
+    if isinstance(shape.get("window"), list) and len(shape["window"]) == 1:
         (shape["window"],) = shape["window"]
 
     def build(self: Any, config: Any, **unknown) -> None:
@@ -348,8 +349,9 @@ def _converted(plain: Any, config: Any) -> Any:
             "from_pretrained; fields of the config are changed in a config that is given",
         )
         plain.__init__(self, config)
-        _build(self, **shape)
-        self.post_init()
+        if not own:
+            _build(self, **shape)
+            self.post_init()
 
     # The loader of Transformers makes the model and fills it: this class only adds the layers.
     return type(plain.__name__, (plain,), {"__init__": build, "__module__": plain.__module__})

@@ -250,6 +250,16 @@ def test_what_it_cannot_do_is_refused_in_one_line(option):
     assert torch.equal(none[0], attention_forward(torch.nn.Module(), *[query] * 3, None)[0])
 
 
+def test_a_factor_that_learns_is_refused():
+    query, factor = torch.randn(1, 1, 3, 4), torch.tensor(0.3)
+    own = attention_forward(torch.nn.Module(), *[query] * 3, None, scaling=factor)[0]
+    assert torch.equal(
+        own, attention_forward(torch.nn.Module(), *[query] * 3, None, scaling=0.3)[0]
+    )
+    with pytest.raises(TypeError, match="scale: .* requires a gradient, which it would not get"):
+        attention_forward(torch.nn.Module(), *[query] * 3, None, scaling=factor.requires_grad_())
+
+
 def test_boundaries_of_documents_that_no_mask_has_are_refused():
     model, ids = build("llama", attn_implementation="nsimplex"), tokens(1, 9)
     boundaries = torch.tensor([0, 4, 9])

@@ -250,6 +250,7 @@ def test_weights_that_do_not_fit_are_named(change, said, tmp_path):
 def test_folders_that_do_not_fit_are_refused_in_one_line(tmp_path):
     build("llama").save_pretrained(tmp_path / "plain")
     saved("LlamaForCausalLM", tmp_path / "own")
+    build("simplicial").save_pretrained(tmp_path / "simplicial")
     config = transformers.AutoConfig.from_pretrained(tmp_path / "own")
     others = [copy.deepcopy(config) for _ in range(3)]
     for other, names in zip(others, (["MyLlama"], ["Qwen2ForCausalLM"], None)):
@@ -262,6 +263,7 @@ def test_folders_that_do_not_fit_are_refused_in_one_line(tmp_path):
         ("own", dict(config=others[1]), "expected a class of Transformers for llama, got Qwen2"),
         ("own", dict(config=others[2]), "expected a class of Transformers for llama, got None"),
         ("own", dict(attention_dropout=0.1), "attention_dropout: expected an option of Transf"),
+        ("simplicial", dict(window=(1, 1)), "window: expected an option of Transformers'"),
     ):
         with pytest.raises(ValueError) as caught:
             from_pretrained(tmp_path / folder, **options)

@@ -4,18 +4,25 @@ import pytest
 import torch
 from tiny_models import (
     CACHE,
+    VOCABULARY,
     build,
     generate,
     logits_in_steps,
     padded,
     positions_of,
+    shape,
     tokens,
     transformers,
 )
 from torch.nn import functional as F
 
 import nsimplex
-from nsimplex.transformers import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
+from nsimplex.transformers import (
+    SimplicialConfig,
+    SimplicialForCausalLM,
+    SimplicialModel,
+    convert,
+)
 
 SHAPES = {
     "product": {},
@@ -254,6 +261,17 @@ def test_bfloat16_is_near_float32():
         (dict(layer_types=["sliding_attention"] * 32), "layer_types: expected full_attention"),
         (dict(attn_logit_softcapping=30.0), "attn_logit_softcapping: expected none"),
         (dict(query_pre_attn_scalar=64), "query_pre_attn_scalar: expected none"),
+        (dict(causal=False), "causal: expected True, which no layer"),
+        (dict(dropout=0.1), "dropout: expected none"),
+        (dict(orders=[1, 2, 1, 2]), "orders: expected none"),
+        (dict(distinct="axes"), "distinct: expected none"),
+        (dict(use_qk_norm=True), "use_qk_norm: expected none"),
+        (dict(embedding_multiplier=12.0), "embedding_multiplier: expected 1, which"),
+        (dict(output_attentions=True), "output_attentions: expected False"),
+        (dict(attention_dropout=1.5), "attention_dropout: expected a share in [0, 1), got 1.5"),
+        (dict(attention_dropout=-0.1), "attention_dropout: expected a share in [0, 1), got -0.1"),
+        (dict(rotary="false"), "rotary: expected True or False, got 'false'"),
+        (dict(scale=True), "scale: expected standard, unit, a finite number or two, got True"),
         (dict(order=9), "order"),
         (dict(window=(3, 4, 5)), "window"),
         (dict(window=0), "window"),
@@ -271,6 +289,47 @@ def test_a_config_that_does_not_fit_is_refused_in_one_line(options, said):
     with pytest.raises(ValueError) as caught:
         SimplicialConfig(**{**dict(hidden_size=32, num_attention_heads=4), **options})
     assert f"[SimplicialConfig] {said}" in str(caught.value) or f"] {said}" in str(caught.value)
+
+
+def test_fields_of_others_may_say_what_is_so():
+    config = shape("simplicial", causal=True, dropout=0.0, embedding_multiplier=1.0, select=None)
+    assert SimplicialForCausalLM(config)(tokens(1, 5)).logits.shape == (1, 5, VOCABULARY)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [dict(window=(1, 1)), dict(norm="qkv"), dict(every=1), dict(scale=(0.1, 1.0))],
+    ids=str,
+)
+def test_fields_that_layers_have_read_do_not_change(change):
+    model, ids = build("simplicial"), tokens(1, 5)
+    expected, ((name, value),) = model(ids).logits, change.items()
+    model.config.window = list(model.config.window)
+    assert torch.equal(model(ids).logits, expected)
+    setattr(model.config, name, value)
+    with pytest.raises(ValueError, match=rf"^\[nsimplex\] config.{name}: expected .* got "):
+        model(ids)
+
+
+@pytest.mark.parametrize("how", ["call", "config", "generate"])
+@pytest.mark.parametrize("kind", ["simplicial", "llama", "llama by nsimplex"])
+def test_weights_that_layers_do_not_return_are_not_left_out(kind, how):
+    model, ids = build(kind.split()[0], attn_implementation="eager"), tokens(1, 5)
+    if kind == "llama":
+        convert(model, every=2)
+    if how == "config":
+        model.config.output_attentions = True
+    if kind == "llama by nsimplex":
+        model.set_attn_implementation("nsimplex")
+    calls = {
+        "call": lambda: model(ids, output_attentions=True),
+        "config": lambda: model(ids),
+        "generate": lambda: model.generate(
+            ids, max_new_tokens=2, output_attentions=True, return_dict_in_generate=True
+        ),
+    }
+    with pytest.raises(ValueError, match="output_attentions: expected False"):
+        calls[how]()
 
 
 def test_fields_that_were_set_later_are_checked_when_a_model_is_built():
