@@ -226,7 +226,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
     def edges(self) -> list[GraphEdge]:
         """The edges with the names of their columns, the surest or else the highest score first.
         ``pandas.DataFrame(graph.edges())`` makes a table of them."""
-        adjacency = self._fitted("adjacency_")
+        adjacency = self._fitted("adjacency_").to_dense()  # that of embed() may be sparse
         columns = getattr(self, "columns_", range(len(adjacency)))
         names = self.names_ or [f"x{column}" for column in columns]
         scores = getattr(self, "scores_", torch.full_like(adjacency, torch.nan))

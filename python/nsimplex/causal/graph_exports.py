@@ -32,7 +32,7 @@ def known_graph(
 ) -> KnownGraph:
     """A graph from an estimator that was fitted, or from an adjacency matrix."""
     if hasattr(graph, "get_feature_names_out") and not hasattr(graph, "__array__"):
-        adjacency = graph._fitted("adjacency_")
+        adjacency = graph._fitted("adjacency_").to_dense()
         if hasattr(graph, "columns_") and names is None:
             names = [str(name) for name in graph.get_feature_names_out()]
         own = {"scores": getattr(graph, "scores_", None)}

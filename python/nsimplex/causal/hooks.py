@@ -199,7 +199,13 @@ def attach_encoding(
         if not names:
             raise ValueError("[encode] vocabulary: expected a fit of a table with names")
         place = {name: at for at, name in enumerate(names)}
-        own = {id: place[name] for name, id in vocabulary.items() if name in place}
+        of_columns = [(id, place[name]) for name, id in vocabulary.items() if name in place]
+        own = dict(of_columns)
+        if len(own) < len(of_columns):
+            raise ValueError(
+                f"[encode] vocabulary: expected different ids of the columns, got {len(own)} for "
+                f"{len(of_columns)} names"
+            )
         if not own:
             raise ValueError("[encode] vocabulary: expected names of the columns, got none of them")
         if min(own) < 0:
@@ -236,9 +242,11 @@ def _plan(name: str, module: nn.Module, heads: int | None) -> tuple[str, int, in
             width = widths.pop()
         else:
             kind, width = str(packed), len(own[packed].weight) // 3
-        count = heads or next((getattr(module, n) for n in _HEADS if hasattr(module, n)), None)
+        count = next((getattr(module, n) for n in _HEADS if hasattr(module, n)), heads)
         if count is None:
             raise ValueError(f"[encode] heads: expected the number of heads of {name}, got None")
+    if heads is not None and heads != count:
+        raise ValueError(f"[encode] heads: expected the {count} of {name or 'model'}, got {heads}")
     if width % count or (width // count) % 2:
         raise ValueError(
             f"[encode] model: expected heads of an even width in {name}, got {width} / {count}"

@@ -269,6 +269,11 @@ class CausalPipeline(CausalGraph):
         if not isinstance(model, nn.Module):
             if model is not None and heads is not None:
                 raise ValueError("[CausalPipeline] heads: expected once, got two numbers of heads")
+            for name, value in (("gene_ids", gene_ids), ("vocabulary", vocabulary)):
+                if value is not None:
+                    raise ValueError(
+                        f"[CausalPipeline] {name}: expected together with a model, got none"
+                    )
             return causal_angles(
                 self.points(),
                 heads=heads if model is None else model,

@@ -111,7 +111,7 @@ def fitted_state(pipeline: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     text = {name: found[name] for name in _PLAIN if name in found}
     if "feature_names_in" in text:
         text["feature_names_in"] = list(text["feature_names_in"])
-    tensors = {name: found[name] for name in _TENSORS if name in found}
+    tensors = {name: found[name].to_dense() for name in _TENSORS if name in found}
     for part, (_, fields) in _PARTS.items():
         if part not in found:
             continue

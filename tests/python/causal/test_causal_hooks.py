@@ -207,6 +207,17 @@ def test_the_model_can_be_trained(pipelines):
         ),
         (lambda p: p.encode(ScBert(), leading=-1), "leading: expected 0 or more, got -1"),
         (lambda p: p.encode(ScBert(width=20)), "heads of an even width in .*, got 20 / 4"),
+        (
+            lambda p: p.encode(ScGpt(21), gene_ids="encoder", vocabulary=dict.fromkeys(NAMES, 3)),
+            "vocabulary: expected different ids of the columns, got 1 for",
+        ),
+        (lambda p: p.encode(gene_ids="encoder"), "gene_ids: expected together with a model, got n"),
+        (lambda p: p.encode(2, vocabulary=VOCABULARY), "vocabulary: expected together with a mod"),
+        (
+            lambda p: p.encode(nn.MultiheadAttention(8, 2), heads=4),
+            "heads: expected the 2 of model",
+        ),
+        (lambda p: p.encode(ScBert(), heads=7), "heads: expected the 4 of .*, got 7"),
         (lambda p: p.encode(2, heads=2), "heads: expected once"),
         (
             lambda p: p.encode(nn.MultiheadAttention(8, 2, add_zero_attn=True)),

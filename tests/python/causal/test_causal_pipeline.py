@@ -148,3 +148,16 @@ def test_takes_the_options_of_an_embedding(made):
     tiers = [0] * 4 + [1] * 4
     fitted = CausalPipeline(steps=5).fit(made.table[:, :8], tiers=tiers)
     assert not fitted.adjacency_[4:, :4].any()
+
+
+@pytest.mark.parametrize("form", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_a_sparse_graph_is_drawn_and_saved_as_a_dense_one(form, tmp_path):
+    dense = torch.zeros(4, 4, dtype=torch.float64)
+    dense[0, 2], dense[2, 3] = 1.5, -0.5
+    one, other = (CausalPipeline(steps=5).embed(graph) for graph in (dense, getattr(dense, form)()))
+    assert str(one.edges()) == str(other.edges()) and len(other.edges()) == 2
+    assert one.draw().svg == other.draw().svg
+    assert list(other.to_networkx().edges) == [("x0", "x2"), ("x2", "x3")]
+    other.save(tmp_path / "graph")
+    assert CausalPipeline.load(tmp_path / "graph").adjacency_.equal(dense)
