@@ -23,6 +23,8 @@ _Cache = TypeVar("_Cache", bound=LayerCache)
 class CachedTuples(SelectedTuples):
     """The part of an attention layer that decodes."""
 
+    has_slots = True  #: whether a layer without ``select`` and ``orders`` takes a StaticCache
+
     def _require_cacheable(self) -> None:
         at = f"[{type(self).__name__}] "
         require(

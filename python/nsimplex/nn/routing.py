@@ -200,6 +200,11 @@ class ExpertChoice(HeldLayers):
                     f"{[x.size(0), length, length]}, got {adjacency.dtype} of shape "
                     f"{list(adjacency.shape)}"
                 )
+            if adjacency.dim() == 3 and adjacency.size(0) not in (1, x.size(0)):
+                raise ValueError(
+                    f"[ExpertChoice] adjacency: expected one matrix or {x.size(0)}, got shape "
+                    f"{list(adjacency.shape)}"
+                )
             if adjacency.shape[-2:] != (length, length):
                 raise ValueError(
                     f"[ExpertChoice] adjacency: expected {length} tokens, got shape "
@@ -226,7 +231,8 @@ class ExpertChoice(HeldLayers):
     ) -> dict[str, Tensor]:
         """The arguments that the wrapped module takes."""
         taken = self._taken
-        for name, value in (("lengths", lengths), ("adjacency", adjacency)):
+        given = (("lengths", lengths), ("adjacency", adjacency), ("positions", positions))
+        for name, value in given:
             wanted = name if name in taken else f"key_{name}"
             require(
                 value is None or wanted in taken,
@@ -235,13 +241,13 @@ class ExpertChoice(HeldLayers):
             )
         if positions is not None:
             places = positions.gather(1, places)
-        given: dict[str, Any] = dict(
+        passed: dict[str, Any] = dict(
             key_lengths=counts, lengths=counts, positions=places, adjacency=adjacency
         )
-        given = {name: value for name, value in given.items() if value is not None}
+        passed = {name: value for name, value in passed.items() if value is not None}
         if "residual" in taken:
-            given["residual"] = False
-        return {name: value for name, value in given.items() if name in taken}
+            passed["residual"] = False
+        return {name: value for name, value in passed.items() if name in taken}
 
 
 def attend(layer: SimplicialAttention | ExpertChoice, x: Tensor, given: dict) -> Tensor:

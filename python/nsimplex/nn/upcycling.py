@@ -16,6 +16,7 @@ from ..attention import attention
 from ..kv_cache import KeyValueCache, LayerCache
 from ..merge_attention import merge
 from ..rotary import rotary as rotate
+from ..static_cache import StaticCache
 from .blocks import TransformerBlock
 from .checks import (
     MOST_AXES,
@@ -190,6 +191,7 @@ class UpcycledAttention(SimplicialAttention):
     """
 
     _unread = ("dropout", "keep_pairs")
+    has_slots = False
 
     def __init__(
         self,
@@ -214,9 +216,14 @@ class UpcycledAttention(SimplicialAttention):
 
     def make_cache(self, unbounded: int = -1) -> LayerCache:
         """An empty cache. Its first axis serves the ordinary part, the others the tuples."""
-        return KeyValueCache(
-            [unbounded, *(unbounded if left == -1 else left for left in self.higher.window)]
-        )
+        return KeyValueCache(self._cache_window(unbounded))
+
+    def make_static_cache(self, batch: int, slots: int) -> StaticCache:
+        """Refused: the layer goes on from caches of :meth:`make_cache` alone."""
+        raise ValueError("[UpcycledAttention] cache: expected one of make_cache(), it has no slots")
+
+    def _cache_window(self, unbounded: int) -> list[int]:
+        return [unbounded if left == -1 else left for left in (-1, *self.higher.window)]
 
     def _parts(self, x: Tensor, offset: int) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """Queries of the two parts, and keys and values of the axes: the ordinary one first."""
@@ -249,6 +256,7 @@ class UpcycledAttention(SimplicialAttention):
             given.append("contexts" if len(contexts) else "key_lengths")
         require(not given, f"[UpcycledAttention] {''.join(given[:1])}: expected none")
         require_rows("UpcycledAttention", "x", x, self.dim, 3)
+        cache = None if cache is None else self._fitting(cache, KeyValueCache)
         queries, keys, values = self._parts(x, 0 if cache is None else cache.position)
         windows = [-1, *self.higher.window]
         causal = True

@@ -124,6 +124,27 @@ def test_chosen_tokens_keep_window_and_adjacency():
     torch.testing.assert_close(batched[1:], expected)
 
 
+@pytest.mark.parametrize(
+    "layer, given, says",
+    [
+        ("own", dict(adjacency=torch.ones(3, 9, 9).bool()), "adjacency: expected one matrix or 2"),
+        (
+            "other",
+            dict(positions=torch.arange(9).expand(2, 9)),
+            "positions: expected None, because",
+        ),
+        ("other", dict(adjacency=torch.ones(9, 9).bool()), "adjacency: expected None, because"),
+    ],
+)
+def test_what_the_layer_does_not_take_is_refused(layer, given, says):
+    module = choice(tokens=5)
+    if layer == "other":
+        module = nsimplex.nn.ExpertChoice(torch.nn.Linear(12, 12).double(), tokens=5, dim=12)
+    with pytest.raises(ValueError) as caught:
+        module(draw(2, 9, 12), **given)
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_causal_layers_are_refused():
     layer = SimplicialAttention(12, 2, causal=True)
     with pytest.raises(ValueError, match="allow_leak"):

@@ -101,6 +101,23 @@ def test_caches_give_the_logits_of_the_whole_text(cuts, window):
     torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=1e-4, atol=1e-4)
 
 
+def test_prompts_of_different_lengths_go_on_as_alone():
+    model = raised(nn.convert(language_model(), every=2, window=(3, 5)), -1.0)
+    prompts = [[1, 2, 3, 4, 5], [6, 7], [8, 9, 10]]
+    alone = [model.generate(prompt, 6, temperature=0.0, caches=False) for prompt in prompts]
+    assert model.generate(prompts, 6, temperature=0.0) == alone
+    with pytest.raises(ValueError, match=r"\[UpcycledAttention\] cache: expected one of make_cach"):
+        model.make_static_caches(2)
+
+
+@torch.no_grad()
+def test_caches_of_other_windows_are_refused():
+    model, other = (nn.convert(language_model(), 2, window=wide) for wide in ((3, 5), (3, 6)))
+    says = r"cache: expected one of window \[-1, 3, 6\], .* got window \[64, 3, 5\]"
+    with pytest.raises(ValueError, match=says):
+        other(tokens(), model.make_cache())
+
+
 def test_gradients_reach_the_bias_and_training_moves_it():
     """Every third token is the product of the two before it, modulo 7."""
     generator = torch.Generator().manual_seed(0)
