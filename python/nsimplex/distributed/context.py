@@ -38,7 +38,7 @@ class ContextParallel:
     with shards of the same shapes.
 
     Args:
-        group: the ranks, in the order of the sequence.
+        group: the ranks, in the order of the sequence; None: all.
         unbounded: "gather" or "ring", see :func:`context_parallel`.
 
     Attributes:
@@ -50,6 +50,11 @@ class ContextParallel:
         if unbounded not in get_args(Unbounded):
             raise ValueError(
                 f"[context_parallel] unbounded: expected gather or ring, got {unbounded!r}"
+            )
+        if not dist.is_initialized():
+            raise ValueError(
+                "[context_parallel] group: expected a process group, got none; call "
+                "torch.distributed.init_process_group first"
             )
         self.group, self.unbounded = group, unbounded
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)

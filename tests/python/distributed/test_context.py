@@ -7,6 +7,8 @@ import torch
 from ranks import run_on_ranks
 from sharding_cases import draw
 
+from nsimplex.distributed import ContextParallel, context_parallel
+
 LENGTH = 24
 
 
@@ -350,3 +352,11 @@ def test_shards_of_different_lengths_are_refused_on_all_ranks():
                                     "[2, 4, 7, 6]")  # fmt: skip
         assert said[8].endswith("got others on rank 1")
         assert whole == [0, 0, 1, 1]
+
+
+def test_no_process_group_is_named():
+    if torch.distributed.is_initialized():
+        pytest.skip("another test has one")
+    for call in (ContextParallel, lambda group: context_parallel(group).__enter__()):
+        with pytest.raises(ValueError, match="group: expected a process group, got none; call t"):
+            call(None)
