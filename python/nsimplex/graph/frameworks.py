@@ -221,6 +221,8 @@ def _require_pyg(at: str, data: Any) -> None:
         raise TypeError(f"{at}data: expected graphs of PyTorch Geometric, got {describe(data)}")
     if data.edge_index is None and getattr(data, "adj_t", None) is not None:
         raise ValueError(f"{at}data: expected edge_index, got adj_t alone")
+    if data.edge_index is not None and not isinstance(data.edge_index, Tensor):
+        raise TypeError(f"{at}edge_index: expected a tensor, got {describe(data.edge_index)}")
 
 
 def _is_hypergraph(data: Any) -> bool:

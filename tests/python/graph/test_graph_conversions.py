@@ -354,6 +354,15 @@ def test_pyg_names_that_cannot_be_taken(options, message):
     assert str(error.value).startswith(f"[from_pyg] {message}")
 
 
+def test_an_edge_index_of_pyg_is_a_tensor():
+    data = path(3)
+    data.edge_index = data.edge_index.numpy()
+    with pytest.raises(
+        TypeError, match=r"^\[from_pyg\] edge_index: expected a tensor, got ndarray"
+    ):
+        graph.from_pyg(data)
+
+
 def test_every_graph_of_networkx_has_its_own_directions():
     """Graphs and directed graphs in one list, in any order, with features and targets of edges."""
     edges = [
