@@ -147,26 +147,31 @@ def _read_arrays(file: ForeignFile, path: str, arrays: dict[str, Any], recipe: R
         return Loaded(data, with_rows(targets, origin), ["source", "target"], rows)
     assert count is not None
     rows = [[str(each)] for each in range(count)]
-    return Loaded(data, targets, [recipe.task], rows, _masks(at, arrays, recipe, data))
+    masks = _masks(at, arrays, recipe, data)
+    split = masks if {"training", "validation"} <= masks.keys() else None
+    used = {_MASKS[part] for part in split or ()}
+    unused = [name for name in _MASKS.values() if name in arrays and name not in used]
+    return Loaded(data, targets, [recipe.task], rows, split, unused)
 
 
 def _masks(
     at: str, arrays: Mapping[str, Any], recipe: Recipe, data: GraphData
-) -> dict[str, Tensor] | None:
-    """The parts of a split of the nodes of one graph, as PyTorch Geometric names them."""
+) -> dict[str, Tensor]:
+    """The parts of a split of the nodes of one graph, as PyTorch Geometric names them. Flags may be
+    numbers, as in files of programs without a type for them."""
     if recipe.task != "node" or data.num_graphs != 1:
-        return None
+        return {}
     found = {}
     for part, name in _MASKS.items():
         value = np.asarray(arrays.get(name, False))
-        if value.dtype == np.bool_ and value.ndim == 1:
-            own = torch.as_tensor(value)
+        if value.dtype.kind in "biuf" and value.ndim == 1 and np.isin(value, (0, 1)).all():
+            own = torch.as_tensor(value.astype(np.bool_))
             if len(own) != data.num_nodes:
                 raise ValueError(
                     f"{at}array {name}: expected a row per node, {data.num_nodes}, got {len(own)}"
                 )
             found[part] = own
-    return found if {"training", "validation"} <= found.keys() else None
+    return found
 
 
 def _expanded(recipe: Recipe, names: list[str]) -> Recipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch import Tensor
 from .._foreign_files import foreign_file
 from .._npz import read_npz
 from .._printable import printable
-from ..graph import GraphData
+from ..graph import ConversionWarning, GraphData
 from ..graph.hif import account_for_records, read_records, with_shared
 from ..graph_files import read_graphs
 from .arrays import read_arrays, read_hdf5
@@ -28,7 +29,7 @@ from .records import (
     unique_edges,
     with_rows,
 )
-from .tables import BadRow, Table, read_csv
+from .tables import BadRow, Table, number_of, read_csv
 from .tensor_files import read_tensors
 
 _GRAPH = "graph"  # the column of nodes and edges that names their graph
@@ -194,6 +195,13 @@ def _read_edges(table: Table, recipe: Recipe, nodes: str, graphs: str) -> Loaded
         raise ValueError(
             f"cannot read {printable(table.path)}: expected two columns of nodes, got "
             f"{len(names)}; a csv of molecules needs the column {recipe.smiles!r}"
+        )
+    if all(number_of(name) is not None for name in names[:2]):
+        warnings.warn(
+            f"{printable(table.path)}: first line taken as names of columns, {names[0]} and "
+            f"{names[1]}; is it an edge?",
+            ConversionWarning,
+            stacklevel=2,
         )
     ends = list(zip(table.columns[names[0]], table.columns[names[1]]))
     known = _Nodes(table, ends, recipe, nodes, graphs)

@@ -125,6 +125,7 @@ class Loaded:
     header: list[str]  #: names of the columns of ``rows``
     rows: list[list[str]]
     masks: dict[str, Tensor] | None = None  #: bool, the parts of a split that the data names
+    unused_masks: Sequence[str] = ()  #: names of arrays that are masks, but no such parts
 
 
 @contextmanager

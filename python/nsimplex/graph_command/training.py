@@ -52,6 +52,9 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     )
     if not recipe.targets:
         raise ValueError("--target: expected a column, got none")
+    for name in recipe.targets:
+        if recipe.targets.count(name) > 1:
+            raise ValueError(f"--target: expected different columns, got {name!r} twice")
     with warnings_to(channel):
         loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
     targets = loaded.targets
@@ -77,6 +80,11 @@ def train(request: dict[str, Any], channel: Channel) -> None:
         )
     if loaded.masks:
         channel.warning("the split is that of train_mask and val_mask in DATA")
+    if loaded.unused_masks:
+        channel.warning(
+            f"left out {', '.join(loaded.unused_masks)} of DATA: parts of a split are flags of the "
+            "nodes of one graph, in train_mask and val_mask"
+        )
     options = FitOptions(
         request["epochs"],
         request["learning_rate"],

@@ -102,6 +102,14 @@ def test_masks_of_nodes_are_the_split(tmp_path):
     assert any("train_mask" in each for each in said.warnings)
     said = trained(data=saved(tmp_path / "no.pt", ring(24, **{**own, "val_mask": None})), **options)
     assert said.of_kind("graph_data")[0]["training"] > 6
+    assert any(each.startswith("left out train_mask of DATA") for each in said.warnings)
+    for kind in (torch.uint8, torch.int64, torch.float32):
+        numbers = {name: own[name].to(kind) for name in ("train_mask", "val_mask")}
+        said = trained(data=saved(tmp_path / "01.pt", ring(24, **{**own, **numbers})), **options)
+        assert said.of_kind("graph_data")[0]["training"] == 6
+    many = {name: own[name][:, None].repeat(1, 3) for name in ("train_mask", "val_mask")}
+    said = trained(data=saved(tmp_path / "many.pt", ring(24, **{**own, **many})), **options)
+    assert any(each.startswith("left out train_mask, val_mask of D") for each in said.warnings)
     short = saved(tmp_path / "short.pt", ring(24, **{**own, "val_mask": masks[:5] == 1}))
     with pytest.raises(ValueError, match="array val_mask: expected a row per node, 24, got 5"):
         trained(data=short, **options)

@@ -15,6 +15,7 @@ from nsimplex.nn import MessagePassing, fit_graphs, graph_loss
         (dict(model="gin", form="kernel"), "--form: expected --model transformer, got gin"),
         (dict(model="gat", readout="softmax"), "--readout: expected --model transformer, got gat"),
         (dict(local=True), "--local: expected --model transformer, got gcn"),
+        (dict(target="label,label"), "--target: expected different columns, got 'label' twice"),
         (dict(ignore="zz"), "--ignore: expected columns of from, to, weight, name, age, "),
         (dict(loss="soft_f1"), "--loss: expected a target of kind binary or labels for soft_f1, "),
         (dict(loss="squared"), "--loss: expected a target of kind number for squared, got classes"),
@@ -25,6 +26,15 @@ def test_nothing_is_ignored(tmp_path, options, says):
     with pytest.raises(ValueError) as caught:
         trained(data=edges, nodes=nodes, **options)
     assert str(caught.value).startswith(says) and "\n" not in str(caught.value)
+
+
+def test_an_edge_in_the_place_of_names_is_told(tmp_path):
+    edges = write(tmp_path / "e.csv", "".join(f"{i},{(i + 1) % 30}\n" for i in range(30)))
+    nodes = write(tmp_path / "n.csv", "id,y\n" + "".join(f"{i},{i % 2}\n" for i in range(30)))
+    said = trained(data=edges, nodes=nodes, target="y")
+    assert any("e.csv: first line taken as names of columns, 0 and 1" in w for w in said.warnings)
+    said = trained(data=write(edges, "a,b\n" + edges.read_text()), nodes=nodes, target="y")
+    assert not any("first line" in each for each in said.warnings)
 
 
 def test_columns_of_every_file_may_be_ignored(tmp_path):
