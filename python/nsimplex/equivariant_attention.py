@@ -343,10 +343,12 @@ def orthogonal_directions(
     random orthogonal matrices, and each has the length of a normal vector.
 
     Raises:
-        ValueError: dim or features below 1.
+        ValueError: dim or features below 1, or a dtype that is not floating.
 
     Source: Choromanski et al., arXiv 2009.14794, section 2.4.
     """
+    if dtype is not None and not dtype.is_floating_point:
+        raise ValueError(f"[orthogonal_directions] dtype: expected a floating dtype, got {dtype}")
     own = operators.orthogonal_directions(dim, features, generator=generator)
     return own.to(dtype or torch.get_default_dtype())
 

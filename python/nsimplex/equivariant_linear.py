@@ -12,6 +12,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from ._arguments import checked
 from ._choices import ClassSet, Pooling
+from ._hints import has_data
 from ._library import operators
 from ._packed_plans import as_autocast, pack, unpack
 from ._pytree import TensorRecord, tensor_record
@@ -83,6 +84,8 @@ def equivariant_linear(
         >>> equivariant_linear(x, weight, input=2, output=2).shape
         torch.Size([4, 9, 9, 16])
     """
+    if node_counts is not None:
+        _require_counts(node_counts, x.size(1) if x.dim() > 2 else nodes)
     return operators.equivariant_linear(
         x,
         weight,
@@ -93,6 +96,20 @@ def equivariant_linear(
         node_counts=node_counts,
         nodes=nodes,
     )
+
+
+def _require_counts(counts: Tensor, most: int | None) -> None:
+    """Check numbers of nodes where they can be read. Means divide by them."""
+    if torch.compiler.is_compiling() or most is None:
+        return
+    if not (counts.is_cpu and has_data(counts) and counts.numel()):
+        return
+    low, high = (int(each) for each in counts.aminmax())
+    if low < 0 or high > most:
+        raise ValueError(
+            f"[equivariant_linear] node_counts: expected 0 to {most}, the nodes of x, got {low} to "
+            f"{high}"
+        )
 
 
 @tensor_record("tensors")

@@ -35,6 +35,11 @@ def directions(dim=2, features=5):
     )
 
 
+def test_directions_are_floating():
+    with pytest.raises(ValueError, match="dtype: expected a floating dtype, got torch.int64"):
+        orthogonal_directions(4, 3, dtype=torch.int64)
+
+
 def problem(input, output, share=0.7, nodes=(3, 4), **options):
     """Two graphs with some of all tuples, and x and the plan of both."""
     input_graphs = [some_of(input, n, share, seed) for seed, n in enumerate(nodes)]

@@ -191,6 +191,11 @@ def test_compile_and_export_with_any_number_of_nodes():
         ({"weight": draw(15, 2, 3).float()}, "weight: expected"),
         ({"bias": draw(1, 3)}, "bias: expected [2 classes, 3], got [1, 3]"),
         ({"node_counts": torch.ones(3, dtype=torch.int64)}, "node_counts: expected integers [2]"),
+        (
+            {"node_counts": torch.tensor([2, 4])},
+            "node_counts: expected 0 to 3, the nodes of x, got",
+        ),
+        ({"node_counts": torch.tensor([-1, 3])}, "node_counts: expected 0 to 3, the nodes of x"),
         ({"nodes": 4}, "nodes: expected 3"),
         ({"input": 0, "x": draw(2, 2), "weight": draw(2, 2, 3)}, "nodes: expected how many"),
         ({"pooling": "max"}, "pooling: expected one of sum, mean, got max"),
