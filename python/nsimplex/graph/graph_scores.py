@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
+from .._hints import has_data
 from .batches import TupleBatch, numbers_of
 from .conversion_checks import merged_rows
 
@@ -216,8 +217,11 @@ def _rows(name: str, scores: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _require_flags(name: str, truth: Tensor) -> None:
-    """Refuses a truth of other numbers than 0 and 1, such as -1 for false or NaN for unknown."""
-    wrong = truth[(truth != 0) & (truth != 1)] if truth.dtype != torch.bool else truth[:0]
+    """Refuses a truth of other numbers than 0 and 1, such as -1 for false or NaN for unknown, where
+    its numbers can be read: compiled code and transforms do without."""
+    if torch.compiler.is_compiling() or not has_data(truth) or truth.dtype == torch.bool:
+        return
+    wrong = truth[(truth != 0) & (truth != 1)]
     if len(wrong):
         raise ValueError(f"[{name}] truth: expected True and False or 1 and 0, got {wrong[0]}")
 

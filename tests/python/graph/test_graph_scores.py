@@ -97,3 +97,13 @@ def test_a_truth_is_true_or_false(score, value):
         ValueError, match=rf"truth: expected True and False or 1 and 0, got {value}"
     ):
         score(scores, truth)
+
+
+def test_the_soft_score_compiles_and_transforms():
+    logits, truth = drawn(8)
+    truth = truth.float()
+    expected = graph.soft_f1_loss(logits, truth)
+    compiled = torch.compile(graph.soft_f1_loss, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(logits, truth), expected)
+    many = torch.func.vmap(graph.soft_f1_loss)(logits.expand(2, 8), truth.expand(2, 8))
+    torch.testing.assert_close(many, expected.expand(2))
