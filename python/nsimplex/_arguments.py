@@ -156,7 +156,9 @@ def _explained(
         return _surplus(function, label, kwargs) or TypeError(f"{label}() {surplus}")
     if function.__name__ == "__init__":
         given.pop("self", None)  # has no attributes yet
-    unknown = None if ours else _unknown_option(function, label, given)
+    # Said by what the options are passed on to, under its own name.
+    passed_on = str(error).partition(": ")[2].startswith("no such argument")
+    unknown = _unknown_option(function, label, given) if passed_on or not ours else None
     if unknown is not None:
         return unknown
     for parameter in inspect.signature(function).parameters.values():

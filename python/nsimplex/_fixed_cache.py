@@ -82,7 +82,7 @@ class FixedCache:
             return
         right = fits.all()
         if right.is_cpu:
-            torch._assert_async(right, f"[{self._name}] {rule}")
+            torch.ops.aten._assert_async.msg(right, f"[{self._name}] {rule}")
         with torch.no_grad():
             self._wrong.logical_or_(~right)
 

@@ -46,7 +46,7 @@ _EXACT = {
     type(None): (type(None),),
     Tensor: (Tensor, torch.nn.Parameter),
 }
-_STRANGE = (torch.jagged, torch._mkldnn)  # layouts that no function takes
+_STRANGE = ("torch.jagged", "torch._mkldnn")  # layouts that no function takes
 _WORDS = {
     Tensor: "a tensor",
     bool: "True or False",
@@ -148,14 +148,14 @@ def converted(hint: Any, value: Any) -> Any:
 @functools.cache
 def _fields(hint: Any) -> dict[str, tuple[Any, Callable[[Any], bool]]]:
     """The hints of the fields of a named tuple or a dataclass; none for any other hint."""
-    if not inspect.isclass(hint) or not (_is_named_tuple(hint) or dataclasses.is_dataclass(hint)):
+    record: Any = hint  # type checkers would take it for one of the two kinds
+    if _is_named_tuple(hint):
+        names = list(record._fields)
+    elif inspect.isclass(hint) and dataclasses.is_dataclass(hint):
+        names = [field.name for field in dataclasses.fields(record)]
+    else:
         return {}
     hints = typing.get_type_hints(hint)
-    names = (
-        hint._fields
-        if _is_named_tuple(hint)
-        else [field.name for field in dataclasses.fields(hint)]
-    )
     return {name: (hints[name], quick_check(hints[name])) for name in names if name in hints}
 
 
@@ -204,10 +204,9 @@ def row_of(value: Any) -> list[Any] | None:
         return None
     if isinstance(value, abc.Sequence):
         return list(value)
-    of_tensor = isinstance(value, Tensor)
-    if not isinstance(value, ArrayLike) or (
-        of_tensor and not (is_dense(value) and has_data(value))
-    ):
+    if isinstance(value, Tensor) and not (is_dense(value) and has_data(value)):
+        return None
+    if not isinstance(value, ArrayLike):
         return None
     if hasattr(value, "columns"):  # of a table, whose entries are its columns or its rows
         return None
@@ -228,7 +227,7 @@ def is_dense(value: Tensor) -> bool:
 
 def has_plain_numbers(value: Tensor) -> bool:
     """Whether a tensor has plain numbers, in an array or sparse: which, the function knows."""
-    return not (value.is_nested or value.is_quantized or value.layout in _STRANGE)
+    return not (value.is_nested or value.is_quantized or str(value.layout) in _STRANGE)
 
 
 def has_data(value: Tensor) -> bool:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ._arguments import checked, describe
+from ._arguments import checked, describe, learned_words
 from ._choices import EquivariantFeatures, EquivariantForm, EquivariantKeys
+from ._hints import is_learned
 from ._library import operators
 from ._packed_plans import as_autocast, pack, unpack
 from ._pytree import TensorRecord, tensor_record
@@ -255,6 +256,11 @@ def equivariant_attention(
                 f"[equivariant_attention] {name}: expected {count} matrices for the plan's "
                 f"classes, got {got}"
             )
+    if directions is not None and is_learned(directions):
+        raise ValueError(
+            "[equivariant_attention] directions: expected fixed ones, got "
+            f"{learned_words(directions)}"
+        )
     if not plan.rows:
         return _attend(x, weights, directions, plan.tensors, heads, form, normalise, features)
     return operators.equivariant_attention(

@@ -183,7 +183,9 @@ void above_autograd(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   const bool here = recorded == Recorded::composite;
   op.redispatchBoxed(here ? DispatchKeySet(DispatchKey::CPU) : keys & c10::after_autograd_keyset,
                      stack);
-  if (!asked.tensors.empty() || !asked.tangent.empty()) {
+  // What a composite leaves without a gradient does not depend on the argument: its lse does not on
+  // the values, and nothing does on a batch without entries.
+  if (!here && (!asked.tensors.empty() || !asked.tangent.empty())) {
     mark(asked, *stack, op.schema().returns().size());
   }
 }

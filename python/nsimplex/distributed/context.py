@@ -56,8 +56,10 @@ class ContextParallel:
                 "[context_parallel] group: expected a process group, got none; call "
                 "torch.distributed.init_process_group first"
             )
-        self.group, self.unbounded = group, unbounded
-        self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
+        every: Any = dist.group.WORLD
+        self.group: dist.ProcessGroup = every if group is None else group
+        self.unbounded = unbounded
+        self.rank, self.ranks = dist.get_rank(self.group), dist.get_world_size(self.group)
         self.traffic: list[Traffic] = []
         self._fitting: set[tuple] = set()
 

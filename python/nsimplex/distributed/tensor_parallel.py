@@ -4,7 +4,7 @@ hidden units of every feed-forward layer."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -138,9 +138,10 @@ class HeadParallel(ParallelStyle):
         ranks, at = device_mesh.size(), f"[{type(module).__name__}] "
         _require_divisor(at, "heads", module.heads, ranks)
         if module.orders is not None:
-            for group in module.groups:
+            groups: list[Any] = list(module.groups)
+            for group in groups:
                 self._apply(group, device_mesh)
-            module.keep_heads(module.heads // ranks, sum(group.kv_heads for group in module.groups))
+            module.keep_heads(module.heads // ranks, sum(group.kv_heads for group in groups))
             return module
         self._refuse(at, module, ranks)
         source, width = self.src_data_rank, module.head_dim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -196,7 +196,8 @@ def graph_numbers(at: str, which: int | slice | Sequence[int] | Tensor, count: i
         return _sliced(at, which, count)
     try:
         chosen = which if isinstance(which, Tensor) else torch.as_tensor(which)
-        listed = () if isinstance(which, Tensor) else list(which)
+        entries: Any = which
+        listed = () if isinstance(which, Tensor) else list(entries)
         if len({isinstance(each, bool) for each in listed}) > 1:
             raise TypeError
     except (RuntimeError, TypeError, ValueError):

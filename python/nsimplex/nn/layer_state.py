@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -292,7 +293,7 @@ class LayerState(SettableState):
 
 def _in_function() -> bool:
     """Whether the forward of a torch.autograd.Function is running, as in a reentrant checkpoint."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "forward" and frame.f_code.co_varnames[:1] == ("ctx",):
             return isinstance(frame.f_locals["ctx"], torch.autograd.function.FunctionCtx)

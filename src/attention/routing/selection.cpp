@@ -40,7 +40,7 @@ Tensor gather_rows(const Tensor& key, const Tensor& table) {
   // A table without keys still contains -1.
   if (key.size(2) == 0) return gather_rows(at::constant_pad_nd(key, {0, 0, 0, 1}), table);
   const int64_t count = table.size(1) * table.size(2);
-  const Tensor places = table.clamp_min(0).view({batch, 1, count, 1});
+  const Tensor places = table.clamp_min(0).reshape({batch, 1, count, 1});
   return key.gather(2, places.expand({batch, heads, count, channels}))
       .view({batch, heads, table.size(1), table.size(2), channels});
 }

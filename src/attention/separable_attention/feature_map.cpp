@@ -40,8 +40,8 @@ struct EluCall {
 };
 
 void check_elu(const EluCall& call) {
-  TORCH_CHECK_TYPE(is_floating(call.x),
-                   "[elu_features] x: expected floating numbers, got ", call.x.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(call.x), "[elu_features] x: expected floating numbers, got ",
+                   call.x.scalar_type());
 }
 
 // exp is exact below 0, while expm1 + 1 is rounded to a multiple of epsilon.
@@ -191,8 +191,7 @@ Tensor elu_of(const Tensor& x, double scale) {
 Tensor map(const Tensor& x, std::string_view kind, int64_t features, c10::SymInt seed,
            bool orthogonal, std::optional<double> scale) {
   constexpr char kName[] = "[feature_map] ";
-  TORCH_CHECK_TYPE(is_floating(x), kName, "x: expected floating numbers, got ",
-                   x.scalar_type());
+  TORCH_CHECK_TYPE(is_floating(x), kName, "x: expected floating numbers, got ", x.scalar_type());
   TORCH_CHECK_VALUE(x.dim() >= 1 && x.sym_size(-1).sym_ge(1).expect_true(__FILE__, __LINE__), kName,
                     "x: expected at least one channel, got shape ", x.sym_sizes());
   const auto chosen =

@@ -118,9 +118,6 @@ void check_directions(const AttentionCall& call, const c10::SymInt& dim) {
   TORCH_CHECK_VALUE(is_plain(*call.directions), kAt,
                     "directions: expected a dense tensor, got another layout");
   check_weight("directions", *call.directions, call.x, {dim, std::nullopt}, "[d, features]");
-  TORCH_CHECK_VALUE(!call.directions->requires_grad(), kAt,
-                    "directions: expected fixed ones, got some that require a gradient, which they "
-                    "would not get; detach them");
   TORCH_CHECK_VALUE(call.directions->sym_size(1) > 0, kAt,
                     "directions: expected at least one feature, got 0");
 }

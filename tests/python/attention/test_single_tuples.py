@@ -4,6 +4,8 @@ Backward finds the gradients from the output, of which 16 bits are left: without
 of the output would be all that these gradients consist of.
 """
 
+import functools
+import json
 import math
 import os
 import subprocess
@@ -15,6 +17,7 @@ from problems import random_problem
 from test_accuracy import relative_error
 
 import nsimplex
+from nsimplex._library import PREFIX
 
 HALVES = [torch.bfloat16, torch.float16]
 ORDERS = [1, 2, 3]
@@ -158,12 +161,24 @@ def test_a_value_that_is_no_number_is_not_hidden(dtype):
         assert gradient[0, 0, 3].isnan().all()
 
 
+@functools.cache
+def simd_level() -> str:
+    info = subprocess.run([PREFIX / "bin" / "nsimplex", "info", "--json"], capture_output=True)
+    return json.loads(info.stdout)["simd"]
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("function", DENSE)
 def test_gradients_of_sharp_rows_hold_to_the_bound(order, dtype, function):
     """Beside a plain version whose output is rounded to float32: the bound has no room for an error
-    of delta that 16 bits would share."""
+    of delta that 16 bits would share.
+
+    Levels that multiply in bfloat16 round the product of a query and its leading keys. A score then
+    loses 2^-9 of the length of its terms, which is 3^(order + 1) here.
+    """
+    rounded = dtype is torch.bfloat16 and order > 1 and "BF16" in simd_level()
+    of_scores = 3 ** (order + 1) / 2**9 if rounded and function is nsimplex.attention else 0.0
     options = dict(causal=True, window=[3] * order)
     problem = random_problem(order, queries=64, lengths=[64] * order, dim=32, **options)
     problem.inputs = [3 * each for each in problem.inputs]
@@ -175,4 +190,5 @@ def test_gradients_of_sharp_rows_hold_to_the_bound(order, dtype, function):
     for name, expected in exact.items():
         limit = 2 * relative_error(plain[name], expected) + 4 * eps * math.sqrt(math.log2(3**order))
         error = relative_error(ours[name], expected)
+        limit += of_scores
         assert error <= limit, f"{name}: {error:.2e} > {limit:.2e}"
