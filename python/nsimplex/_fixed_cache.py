@@ -17,6 +17,11 @@ WHOLE = (torch.int64, torch.int32)  # dtypes of lengths and counts
 _OWN = ("causal", "window", "query_positions", "cu_seqlens", "layout")
 
 
+def _assert_async(holds: Tensor, message: str) -> None:
+    """An error of compiled code unless one flag holds."""
+    torch.ops.aten._assert_async.msg(holds, message)
+
+
 class FixedCache:
     """The code of both caches: windows, options, memory, and checks of the shapes of a chunk."""
 
@@ -82,7 +87,7 @@ class FixedCache:
             return
         right = fits.all()
         if right.is_cpu:
-            torch.ops.aten._assert_async.msg(right, f"[{self._name}] {rule}")
+            _assert_async(right, f"[{self._name}] {rule}")
         with torch.no_grad():
             self._wrong.logical_or_(~right)
 

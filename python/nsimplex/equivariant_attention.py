@@ -256,7 +256,8 @@ def equivariant_attention(
                 f"[equivariant_attention] {name}: expected {count} matrices for the plan's "
                 f"classes, got {got}"
             )
-    if directions is not None and is_learned(directions):
+    compiling = torch.compiler.is_compiling()
+    if directions is not None and not compiling and is_learned(directions):
         raise ValueError(
             "[equivariant_attention] directions: expected fixed ones, got "
             f"{learned_words(directions)}"
