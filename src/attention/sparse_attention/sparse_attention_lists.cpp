@@ -42,11 +42,13 @@ TupleList::TupleList(const Call& call, const Settings& settings, int64_t entry, 
     mapped_ = is_mapped(indices_);
     return;
   }
-  TORCH_CHECK_VALUE(has_numbers(*call.offsets),
+  const BelowTransforms below;
+  const Tensor offsets = below_transforms(*call.offsets).select(0, entry).select(0, group);
+  // A copy on the CPU has numbers that can be read, unless the tensor stands for others.
+  offsets_ = offsets.is_meta() ? offsets : offsets.cpu().contiguous();
+  TORCH_CHECK_VALUE(has_numbers(offsets_),
                     "[sparse_attention] offsets: expected numbers that can be read, got a tensor "
                     "of a traced graph; a second derivative of a list runs outside of it");
-  const BelowTransforms below;
-  offsets_ = below_transforms(*call.offsets).select(0, entry).select(0, group).cpu().contiguous();
 }
 
 Tensor TupleList::part(const Tensor& tensor) const {

@@ -109,9 +109,10 @@ def call(function, arguments, differentiated=True):
 
 
 def differentiable(name):
-    """Backward operators are called as training calls them. Drawn directions have no gradient, and
-    no rule that says so."""
-    return not name.endswith(("_backward", "_gradients")) and name != "random_directions"
+    """Backward operators are called as training calls them. Drawn directions and bounds have no
+    gradient."""
+    without = ("random_directions", "depth_bound")
+    return not name.endswith(("_backward", "_gradients")) and name not in without
 
 
 def assert_same(ours, expected, device):
