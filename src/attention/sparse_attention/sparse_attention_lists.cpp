@@ -44,8 +44,10 @@ TupleList::TupleList(const Call& call, const Settings& settings, int64_t entry, 
   }
   const BelowTransforms below;
   const Tensor offsets = below_transforms(*call.offsets).select(0, entry).select(0, group);
-  // A copy on the CPU has numbers that can be read, unless the tensor stands for others.
-  offsets_ = offsets.is_meta() ? offsets : offsets.cpu().contiguous();
+  // A copy on the CPU has numbers that can be read, unless the tensor has none: on the device meta,
+  // or in a traced graph.
+  const bool none = offsets.is_meta() && !offsets.key_set().has(c10::DispatchKey::Python);
+  offsets_ = none ? offsets : offsets.cpu().contiguous();
   TORCH_CHECK_VALUE(has_numbers(offsets_),
                     "[sparse_attention] offsets: expected numbers that can be read, got a tensor "
                     "of a traced graph; a second derivative of a list runs outside of it");
