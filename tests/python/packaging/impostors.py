@@ -157,11 +157,13 @@ def same(found: Any, honest: Any, tolerance: float = 1e-4) -> bool:
         )
     if isinstance(honest, Mapping):
         return set(found) == set(honest) and all(same(found[k], honest[k]) for k in honest)
-    if isinstance(honest, (list, tuple)):
+    if isinstance(honest, (list, tuple)) and not hasattr(honest, "_fields"):
         return len(found) == len(honest) and all(map(same, found, honest))
-    if dataclasses.is_dataclass(honest):
+    if hasattr(honest, "_fields") or dataclasses.is_dataclass(honest):
+        fields = getattr(honest, "_fields", None) or [
+            field.name for field in dataclasses.fields(honest)
+        ]
         # Times differ from run to run.
-        fields = [field.name for field in dataclasses.fields(honest)]
         names = [name for name in fields if not name.endswith("seconds")]
         return all(same(getattr(found, name), getattr(honest, name)) for name in names)
     return type(honest).__eq__ is object.__eq__ or found == honest
