@@ -46,7 +46,17 @@ _EXACT = {
     type(None): (type(None),),
     Tensor: (Tensor, torch.nn.Parameter),
 }
-_STRANGE = ("torch.jagged", "torch._mkldnn")  # layouts that no function takes
+#: Layouts of tensors that some functions take.
+_LAYOUTS = frozenset(
+    (
+        torch.strided,
+        torch.sparse_coo,
+        torch.sparse_csr,
+        torch.sparse_csc,
+        torch.sparse_bsr,
+        torch.sparse_bsc,
+    )
+)
 _WORDS = {
     Tensor: "a tensor",
     bool: "True or False",
@@ -220,6 +230,11 @@ def row_of(value: Any) -> list[Any] | None:
     return None
 
 
+def is_bool(value: object) -> bool:
+    """Whether it is True or False, of Python or of NumPy."""
+    return type(value).__name__ in ("bool", "bool_")
+
+
 def is_dense(value: Tensor) -> bool:
     """Whether a tensor is an array of plain numbers: neither sparse nor nested nor quantised."""
     return value.layout is torch.strided and not value.is_nested and not value.is_quantized
@@ -227,7 +242,7 @@ def is_dense(value: Tensor) -> bool:
 
 def has_plain_numbers(value: Tensor) -> bool:
     """Whether a tensor has plain numbers, in an array or sparse: which, the function knows."""
-    return not (value.is_nested or value.is_quantized or str(value.layout) in _STRANGE)
+    return value.layout in _LAYOUTS and not value.is_nested and not value.is_quantized
 
 
 def has_data(value: Tensor) -> bool:
@@ -293,12 +308,11 @@ def _is_number(hint: Any, value: object, strict: bool) -> bool:
             return False
         kind = bool if value.dtype is torch.bool else float if value.is_floating_point() else int
         return kind is hint or (hint, kind) == (float, int)
-    of_numpy = type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
     if hint is bool:
-        return of_numpy or isinstance(value, _NUMBERS[bool])
+        return is_bool(value) or isinstance(value, _NUMBERS[bool])
     if isinstance(value, numbers.Rational) and not isinstance(value, numbers.Integral):
         return False  # fractions do not go with tensors
-    return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
+    return isinstance(value, _NUMBERS[hint]) and not is_bool(value)
 
 
 def _fits_outside(hint: Any, value: Any, strict: bool) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._arguments import describe
 from .._choices import ColumnKind
-from .._hints import ArrayLike
+from .._hints import ArrayLike, is_bool
 from .._printable import printable
 from .frames import is_frame, is_series, listed
 
@@ -25,7 +25,6 @@ __all__ = [
     "column_pairs",
     "column_tiers",
     "given_names",
-    "is_bool",
     "numbered_pairs",
     "of_columns",
     "per_column",
@@ -89,11 +88,6 @@ class Columns:
     def shown(self, at: int) -> str:
         """A column by its name or its number."""
         return printable(self.names[at])[:60] if self.names else str(at)
-
-
-def is_bool(value: object) -> bool:
-    """Whether it is True or False, of Python or of NumPy."""
-    return type(value).__name__ in ("bool", "bool_")
 
 
 def whole(value: object) -> int | None:

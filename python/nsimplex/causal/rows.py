@@ -9,8 +9,9 @@ from typing import Any
 from torch import Tensor
 
 from .._arguments import describe
+from .._hints import is_bool
 from .._printable import printable
-from .columns import Columns, is_bool, whole
+from .columns import Columns, whole
 from .frames import frame_labels, is_anndata, is_frame, is_pandas, is_series, listed
 
 __all__ = ["row_groups", "row_targets", "row_values", "taken_column", "without_column"]
@@ -180,4 +181,4 @@ def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ == "NAType":
         return True
     different = value != value
-    return type(different).__name__ in ("bool", "bool_") and bool(different)
+    return is_bool(different) and bool(different)
