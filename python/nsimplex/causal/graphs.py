@@ -12,7 +12,7 @@ from .._arguments import checked
 from .._choices import GraphModel, Mechanism, Missing, Noise, ScreenBy
 from .._library import operators
 from ..graph_files import read_table
-from .arrays import as_double, graph_matrix, read_columns, require_finite
+from .arrays import as_double, graph_matrix, read_columns
 from .columns import Columns, Names, given_names, per_column
 
 
@@ -95,7 +95,6 @@ def causal_sortability(table: Any, graph: Any) -> Sortability:
     Source: Reisach, Seiler, Weichwald, NeurIPS 2021; Reisach et al., NeurIPS 2023.
     """
     values = read_columns("causal_sortability", "table", table)
-    require_finite("causal_sortability", "table", values.values)
     known = graph_matrix("causal_sortability", "graph", graph, values.names, "table")
     return Sortability(*operators.causal_sortability(values.values, known.values))
 
