@@ -139,8 +139,14 @@ def test_heads_that_the_ranks_do_not_divide(ranks):
 
 
 #: They make tensors of their own beside those of the caller.
-COMPOSED = {"attention_weights", "causal_angles", "equivariant_linear", "face_attention"}
-COMPOSED |= {"graph_derived_features", "graph_node_and_edge_features"}
+COMPOSED = {
+    "attention_weights",
+    "causal_angles",
+    "equivariant_linear",
+    "face_attention",
+    "graph_derived_features",
+    "graph_node_and_edge_features",
+}
 
 
 def whole_operators(rank, ranks):

@@ -50,14 +50,19 @@ def call(name, lines):
         torch.autograd.backward(wanted, [torch.ones_like(x) for x in wanted])
 
 
-def main(seed, first, last):
+def limit_memory(more):
+    """Lets this process take no more than some bytes besides what it has."""
     torch.set_num_threads(2)
     torch.ones(2**16).exp()  # with the threads that there will be
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    memory = pages * resource.getpagesize() + _MEMORY
+    memory = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
+
+
+def main(seed, first, last):
+    limit_memory(_MEMORY)
     for number in range(first, last):
         name, lines = operator_mutations.case(seed, number)
         print(number, name, flush=True)

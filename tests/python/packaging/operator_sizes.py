@@ -7,11 +7,9 @@ for a result, or the type and the words of the error.
 
 from __future__ import annotations
 
-import resource
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
+import operator_fuzz
 import operator_mutations
 import torch
 from torch.utils import _pytree as pytree
@@ -50,13 +48,7 @@ def changed(name: str, place: int, number: int) -> tuple[list, dict]:
 
 
 def main() -> None:
-    torch.set_num_threads(2)
-    torch.ones(2**16).exp()  # with the threads that there will be
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    memory = pages * resource.getpagesize() + _MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    warnings.simplefilter("ignore")
+    operator_fuzz.limit_memory(_MEMORY)
     for name, place, number in cases():
         print(f"{name} with {number} at place {place}", flush=True)
         arguments, options = changed(name, place, number)
