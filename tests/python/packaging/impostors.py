@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import fractions
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -66,6 +66,35 @@ def wrong_numbers(good: Any) -> dict[str, Any]:
             "a tensor of a bool": torch.tensor(True),
         } | ({"a half": good + 0.5} if isinstance(good, int) else {})
     return {}
+
+
+def complaints_about(
+    cases: Iterable[tuple[Any, Any]],
+    called: Callable[[Any, Any], Any],
+    honest: Any,
+    fault: Callable[[Exception], str | None],
+) -> list[str]:
+    """A line for each impostor that is taken for something else, and for each refusal with a fault.
+
+    Args:
+        cases: names of arguments, and their honest values.
+        called: the answer if an argument has another value.
+        honest: the answer to the honest values.
+        fault: what is wrong with an error, if anything.
+    """
+    found = []
+    for name, good in cases:
+        for refused, values in ((False, impostors(good)), (True, wrong_numbers(good))):
+            for kind, value in values.items():
+                try:
+                    answer = called(name, value)
+                except Exception as error:
+                    if why := fault(error):
+                        found.append(f"{name}={kind}: {why}: {str(error)[:200]!r}")
+                    continue
+                if refused or not same(answer, honest):
+                    found.append(f"{name}={kind}: taken for something else")
+    return found
 
 
 def _like_a_list(good: Any) -> dict[str, Any]:

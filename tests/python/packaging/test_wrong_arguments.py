@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 import torch
-from impostors import impostors, same, wrong_numbers
+from impostors import complaints_about
 from public_calls import CALLS, MODULES, public_functions
 
 import nsimplex
@@ -181,25 +181,15 @@ def test_an_argument_is_what_its_type_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
-    honest = _called(name)
-    parameters = [*inspect.signature(FUNCTIONS[name]).parameters]
-    complaints = []
-    for argument in arguments_of(name):
-        torch.manual_seed(3)
-        positional, keyword = CALLS[name]()
-        good = positional[argument] if isinstance(argument, int) else keyword[argument]
-        own = parameters[argument] if isinstance(argument, int) else argument
-        for refused, values in ((False, impostors(good)), (True, wrong_numbers(good))):
-            for kind, value in values.items():
-                try:
-                    found = _called(name, argument, value)
-                except Exception as error:
-                    fault = fault_of(error, {*parameters, *keyword, "cannot read"})
-                    if fault:
-                        complaints.append(f"{own}={kind}: {fault}: {str(error)[:200]!r}")
-                    continue
-                if refused or not same(found, honest):
-                    complaints.append(f"{own}={kind}: taken for something else")
+    torch.manual_seed(3)
+    positional, keyword = CALLS[name]()
+    known = {*inspect.signature(FUNCTIONS[name]).parameters, *keyword, "cannot read"}
+    complaints = complaints_about(
+        [*enumerate(positional), *keyword.items()],
+        lambda argument, value: _called(name, argument, value),
+        _called(name),
+        lambda error: fault_of(error, known),
+    )
     assert not complaints, "\n".join(complaints)
 
 
@@ -252,23 +242,17 @@ def test_estimators_take_parameters_and_rows_for_what_they_are(cls):
         found = cls(**(PARAMETERS | quick | options)).fit(x, **(FIT | arguments))
         return found.adjacency_, found.frequencies_, torch.as_tensor(found.transform(x))
 
-    honest, complaints = fitted({}, {}), []
-    cases = [(name, good, 0) for name, good in PARAMETERS.items()]
-    cases += [(name, good, 1) for name, good in FIT.items()] + [("X", _columns(), 2)]
-    known = {*PARAMETERS, *FIT, "X"}
-    for name, good, where in cases:
-        for refused, values in ((False, impostors(good)), (True, wrong_numbers(good))):
-            for kind, value in values.items():
-                given = [{}, {}, None]
-                given[where] = value if where == 2 else {name: value}
-                try:
-                    found = fitted(*given)
-                except Exception as error:
-                    if fault := fault_of(error, known):
-                        complaints.append(f"{name}={kind}: {fault}: {str(error)[:200]!r}")
-                    continue
-                if refused or not same(found, honest):
-                    complaints.append(f"{name}={kind}: taken for something else")
+    def with_one(name, value):
+        if name == "X":
+            return fitted({}, {}, value)
+        return fitted({name: value}, {}) if name in PARAMETERS else fitted({}, {name: value})
+
+    complaints = complaints_about(
+        [*PARAMETERS.items(), *FIT.items(), ("X", _columns())],
+        with_one,
+        fitted({}, {}),
+        lambda error: fault_of(error, {*PARAMETERS, *FIT, "X"}),
+    )
     assert not complaints, "\n".join(complaints)
 
 

@@ -7,7 +7,7 @@ import inspect
 
 import pytest
 import torch
-from impostors import impostors, same, wrong_numbers
+from impostors import complaints_about
 from public_graph_calls import graph_data
 from test_wrong_arguments import fault_of, wrong_values
 
@@ -330,18 +330,12 @@ def test_an_option_is_what_its_type_says(name):
         torch.manual_seed(5)
         return state if inputs is None else (state, layer(*inputs()))
 
-    honest, complaints = built({}), []
-    for option, good in options.items():
-        for refused, values in ((False, impostors(good)), (True, wrong_numbers(good))):
-            for kind, value in values.items():
-                try:
-                    found = built({option: value})
-                except Exception as error:
-                    if fault := fault_of(error, set(options)):
-                        complaints.append(f"{option}={kind}: {fault}: {str(error)[:200]!r}")
-                    continue
-                if refused or not same(found, honest):
-                    complaints.append(f"{option}={kind}: taken for something else")
+    complaints = complaints_about(
+        options.items(),
+        lambda option, value: built({option: value}),
+        built({}),
+        lambda error: fault_of(error, set(options)),
+    )
     assert not complaints, "\n".join(complaints)
 
 
