@@ -3,7 +3,7 @@
     python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
 
 RDKit reads the SMILES; it is an optional dependency (``pip install rdkit``, or the extra
-``molecules``). `docs/molecules.md` describes the arrays of the file.
+``molecules``). `docs/own-graph.md` describes the arrays of the file.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def read_molecules(
 
     Complexity: O(E log E + n) for E bonds and n atoms.
 
-    Source: docs/molecules.md describes the file.
+    Source: docs/own-graph.md describes the file.
     """
     import numpy as np
 

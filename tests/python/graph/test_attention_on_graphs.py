@@ -1,4 +1,4 @@
-"""Simplicial attention and expert choice on sets and graphs, as docs/graph.md shows them."""
+"""Simplicial attention and expert choice on sets and graphs, as docs/own-graph.md shows them."""
 
 import re
 
@@ -8,12 +8,12 @@ import nsimplex
 
 
 def snippet(root):
-    page = (root / "docs" / "graph.md").read_text()
+    page = (root / "docs" / "own-graph.md").read_text()
     (code,) = [
         c for c in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "sparse_attention" in c
     ]
     names = {}
-    exec(compile(code, "graph.md", "exec"), names)
+    exec(compile(code, "own-graph.md", "exec"), names)
     return names
 
 

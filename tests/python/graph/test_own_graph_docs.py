@@ -1,4 +1,4 @@
-"""The page on one's own graphs: its Python blocks run one after the other."""
+"""The guide to graphs: its Python blocks run one after the other."""
 
 import re
 
@@ -14,7 +14,7 @@ def test_every_block_runs(root, tmp_path, monkeypatch):
         exec(compile(block, "own-graph.md", "exec"), names)
     assert names["walks"].node_features.shape == (6, 8)
     assert names["chances"].shape == (4, 1) and set(names["found"].validation) >= {"auc", "f1"}
-    assert names["triangles"].sizes == (2, 3)
+    assert names["cliques"].sizes == (2, 3) and names["sides"].shape == (34, 2)
 
 
 def test_the_page_lists_the_conversions(root):
