@@ -1,6 +1,7 @@
-"""The wheel's dependencies: numpy, and the minor version of torch that the library is built with.
+"""The package's dependencies: numpy, and the torch that the library is built with.
 
-LibTorch keeps its C++ interface within a minor version only, so the wheel must ask for that one.
+LibTorch keeps its C++ interface within a minor version only, so a wheel must ask for that one. A
+source distribution asks for any supported torch, and says that a wheel of it may ask for less.
 The torch is the one CMake will use: of the folder $NSIMPLEX_LIBTORCH, else of $TORCH_PYTHON, else
 of the interpreter that runs this build.
 """
@@ -11,13 +12,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+SUPPORTED = range(11, 15)  # minor versions of torch 2
 PROBE = "import torch; print('.'.join(torch.__version__.split('.')[:2]), end='')"
 HELP = (
     "nsimplex is built against an installed torch: use pip install --no-build-isolation, "
     "or name an interpreter that has torch in TORCH_PYTHON"
 )
 
-__all__ = ["dynamic_metadata", "minor_of_torch"]
+__all__ = ["Provider", "minor_of_torch", "supported_torch"]
+
+
+def supported_torch():
+    """The requirement that every supported torch meets."""
+    return f"torch>=2.{SUPPORTED[0]},<2.{SUPPORTED[-1] + 1}"
 
 
 def minor_of(folder):
@@ -43,9 +50,19 @@ def minor_of_torch(environment):
     return probe.stdout
 
 
-def dynamic_metadata(field, settings=None):
-    if field != "dependencies" or settings:
-        raise ValueError(
-            f"only the field 'dependencies', without settings, is computed here, not {field!r}"
-        )
-    return ["numpy", f"torch=={minor_of_torch(os.environ)}.*"]
+class Provider:
+    """What scikit-build-core asks for [project.dependencies]."""
+
+    def __init__(self):
+        self.builds = "wheel"
+
+    def build_state(self, state):
+        self.builds = state
+
+    def dynamic_metadata(self, settings, project):
+        if self.builds == "sdist":
+            return {"dependencies": ["numpy", supported_torch()]}
+        return {"dependencies": ["numpy", f"torch=={minor_of_torch(os.environ)}.*"]}
+
+    def dynamic_wheel(self, settings):
+        return {"dependencies": True}

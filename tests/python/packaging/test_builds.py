@@ -77,18 +77,3 @@ def test_the_console_script_runs_the_program_for_the_installed_torch(
         assert run.stderr.count("\n") == 1
     else:
         assert (run.returncode, run.stdout) == (0, f"{package}/{prefix}bin/nsimplex info\n")
-
-
-def test_a_wheel_for_a_libtorch_asks_for_its_minor_version(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "tools" / "metadata")
-    from torch_requirement import dynamic_metadata
-
-    header = tmp_path / "include" / "torch" / "headeronly" / "version.h"
-    header.parent.mkdir(parents=True)
-    header.write_text("#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR 11\n")
-    monkeypatch.setenv("NSIMPLEX_LIBTORCH", str(tmp_path))
-    monkeypatch.setenv("TORCH_PYTHON", sys.executable)
-    assert dynamic_metadata("dependencies") == ["numpy", "torch==2.11.*"]
-    header.unlink()
-    with pytest.raises(SystemExit, match="NSIMPLEX_LIBTORCH: expected a folder with LibTorch"):
-        dynamic_metadata("dependencies")

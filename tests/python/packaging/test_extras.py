@@ -13,12 +13,37 @@ def project(root):
 
 @pytest.fixture(scope="module")
 def extras(project):
-    """The names of the packages of each extra."""
-    name = re.compile(r"[\w-]+")
+    """The names of the packages of each extra, and of the extras that it takes in."""
     return {
-        extra: [name.match(package)[0] for package in packages]
+        extra: [name for package in packages for name in names(package)]
         for extra, packages in project["optional-dependencies"].items()
     }
+
+
+def names(requirement):
+    """`numpy` of `numpy>=2`; the extras a and b of `nsimplex-attention[a,b]`."""
+    own = re.fullmatch(r"nsimplex-attention\[([\w,]+)\]", requirement)
+    return own[1].split(",") if own else [re.match(r"[\w-]+", requirement)[0]]
+
+
+def test_no_extra_pins_a_version(project):
+    """A pin would clash with the versions of others; tools/requirements.txt has the tested ones."""
+    for packages in project["optional-dependencies"].values():
+        assert not [package for package in packages if "==" in package]
+
+
+def test_the_extra_all_takes_in_the_others(extras):
+    assert set(extras["all"]) == set(extras) - {"all", "dev"}
+
+
+def test_the_extra_dev_has_the_packages_that_tests_use(root, extras):
+    lists = [root / "tools" / f"requirements{part}.in" for part in ("", "-build")]
+    lines = [line for path in lists for line in path.read_text(encoding="utf-8").splitlines()]
+    used = {names(line)[0] for line in lines if re.match(r"\w", line)}
+    # The wheel asks for numpy, the build for its backend, and torch brings triton where it is used.
+    used -= {"numpy", "scikit-build-core", "triton"}
+    assert used <= {package for packages in extras.values() for package in packages}
+    assert "all" in extras["dev"]
 
 
 def words(page):
@@ -35,7 +60,12 @@ def test_the_page_about_installing_has_a_row_per_extra(root, extras):
 
 def test_a_message_that_installs_a_package_of_an_extra_names_it(root, extras):
     """A package of its own, such as igraph, needs no extra."""
-    of = {package: extra for extra, packages in extras.items() for package in packages}
+    of = {
+        package: extra
+        for extra, packages in extras.items()
+        for package in packages
+        if package not in extras
+    }
     named = []
     for path in sorted((root / "python" / "nsimplex").rglob("*.py")):
         text = re.sub(r'"\s+f?"', "", path.read_text(encoding="utf-8"))  # literals in a row
