@@ -15,13 +15,14 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from ._hints import converted, expectation, is_dense, is_learned, misfit, quick_check
+from ._tensor_faults import describe, learned_words, placed_fault, tensor_fault
 
 __all__ = ["check_parameters", "checked", "checked_methods", "describe"]
 
@@ -29,7 +30,6 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 
 _LONGEST = 300  # characters of a message
-_WORDED = (bool, int, float, str, type(None))  # entries that a message shows
 _WHOLE = range(-(2**63), 2**63)  # integers that an operator takes
 
 # How the dispatcher words what our functions could not know of options that they pass on.
@@ -113,29 +113,6 @@ def checked_methods(cls: _Class) -> _Class:
     return cls
 
 
-def learned_words(value: Tensor) -> str:
-    """What a message says of a tensor that would lose its gradient on its way to a number."""
-    return f"{describe(value)} that requires a gradient, which it would not get"
-
-
-def describe(value: object) -> str:
-    """A value in a few words, without the numbers of a tensor."""
-    if isinstance(value, Tensor) and not is_dense(value):
-        if value.is_nested:
-            return "a nested one"
-        return f"layout {value.layout}" if not value.is_quantized else f"one of {value.dtype}"
-    if isinstance(value, Tensor):
-        return f"a {value.dtype} tensor of shape {list(value.shape)}"
-    if value is None or isinstance(value, (bool, int, float, str)):
-        text = repr(value)
-        return text if len(text) <= 40 else f"{text[:36]} .."
-    if isinstance(value, (list, tuple)) and all(isinstance(each, _WORDED) for each in value):
-        text = f"{type(value).__name__} {value!r}"
-        return text if len(text) <= 40 else f"{text[:36]} .."
-    shape = getattr(value, "shape", None)
-    return type(value).__name__ + (f" of shape {list(shape)}" if isinstance(shape, tuple) else "")
-
-
 def _explained(
     function: Callable,
     label: str,
@@ -168,14 +145,8 @@ def _explained(
     # Ours, but of a function that this one calls: with its names if it can. torch's own complaints
     # of tensors are no ValueErrors.
     if wrong_type is not None or ours or isinstance(error, ValueError):
-        return wrong_type
-    return (
-        _wrong_tensor(label, given)
-        or _plain_beside_sharded(label, given, error)
-        or _wrong_device(label, given)
-        or _wrong_dtype(label, given, error)
-        or _reworded(label, error)
-    )
+        return wrong_type or placed_fault(label, given, error)
+    return tensor_fault(label, given, error) or _reworded(label, error)
 
 
 class _Checks(typing.NamedTuple):
@@ -325,77 +296,6 @@ def _is_ours(error: Exception) -> bool:
     return "\n" not in text and (
         text.startswith("[") or ": expected" in text or text.startswith("cannot read")
     )
-
-
-def _wrong_tensor(label: str, given: dict) -> Exception | None:
-    """Tensors of a kind that some operation could not take."""
-    for name, tensor in _tensors(given):
-        if not is_dense(tensor):
-            return ValueError(f"[{label}] {name}: expected a dense tensor, got {describe(tensor)}")
-    for name, tensor in _tensors(given):
-        if tensor.is_meta:
-            return ValueError(
-                f"[{label}] {name}: expected a tensor that holds data, got one on device meta"
-            )
-    return None
-
-
-def _plain_beside_sharded(label: str, given: dict, error: Exception) -> Exception | None:
-    """A plain tensor for a layer whose weights are divided among ranks."""
-    if "DTensor" not in str(error) or not isinstance(given.get("self"), torch.nn.Module):
-        return None
-    for name, tensor in _tensors(given):
-        if type(tensor) is Tensor:
-            return TypeError(
-                f"[{label}] {name}: expected a DTensor, as the weights are, got "
-                f"{describe(tensor)}; FSDP gathers the weights in a call of the module itself"
-            )
-    return None
-
-
-def _wrong_device(label: str, given: dict) -> Exception | None:
-    """The input of a layer whose weights lie elsewhere, or arguments that lie apart. A single
-    number of the CPU goes with every device."""
-    layer = given.get("self")
-    first: Tensor | None = None
-    if isinstance(layer, torch.nn.Module):
-        first = next(layer.parameters(), None)
-    whose = "the layer's device" if first is not None else "the first argument's device"
-    for name, tensor in _tensors(given):
-        first = tensor if first is None else first
-        if tensor.device != first.device and tensor.dim() > 0:
-            return ValueError(
-                f"[{label}] {name}: expected {whose} {first.device}, got {tensor.device}"
-            )
-    return None
-
-
-def _wrong_dtype(label: str, given: dict, error: Exception) -> Exception | None:
-    """The input of a layer whose weights have another dtype; autocast, where it is on, has seen to
-    that before. Integers may be tokens, which are right: then torch must have spoken of dtypes."""
-    layer = given.get("self")
-    if not isinstance(layer, torch.nn.Module):
-        return None
-    dtypes = {parameter.dtype for parameter in layer.parameters()}
-    of_dtypes = re.search("dtype|scalar type|not implemented for", str(error)) is not None
-    for name, tensor in _tensors(given):
-        if not (of_dtypes or tensor.is_floating_point()):
-            return None
-        if len(dtypes) == 1 and tensor.dtype not in dtypes:
-            return TypeError(
-                f"[{label}] {name}: expected the layer's dtype {dtypes.pop()}, got {tensor.dtype}"
-            )
-        break
-    return None
-
-
-def _tensors(given: dict) -> Iterator[tuple[str, Tensor]]:
-    for name, value in given.items():
-        if isinstance(value, Tensor):
-            yield name, value
-        for place, entry in enumerate(value) if isinstance(value, (list, tuple)) else ():
-            if isinstance(entry, Tensor):
-                yield f"{name}[{place}]", entry
 
 
 def _reworded(label: str, error: Exception) -> Exception | None:

@@ -347,10 +347,17 @@ def run_sharded(rule: Rule, operator: torch._ops.OpOverload, args: tuple, kwargs
     results = operator(*values[: len(args)], **dict(zip(kwargs, values[len(args) :])))
     single = not isinstance(results, (list, tuple)) or len(operator._schema.returns) == 1
     found = [results] if single else list(results)
-    wrapped: list[DTensor | list[DTensor]] = []
+    wrapped: list[Any] = []
     for spec, result in zip([*rule.returns, *[""] * len(found)], found):
-        if isinstance(result, (list, tuple)):
-            wrapped.append([call.wrapped(spec, m, each) for m, each in enumerate(result)])
-        else:
+        if isinstance(result, Tensor):
             wrapped.append(call.wrapped(spec, None, result))
+        elif isinstance(result, (list, tuple)):
+            wrapped.append(
+                [
+                    call.wrapped(spec, m, each) if isinstance(each, Tensor) else each
+                    for m, each in enumerate(result)
+                ]
+            )
+        else:
+            wrapped.append(result)  # a number or a word, the same on every rank
     return wrapped[0] if single else tuple(wrapped)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 import sharding_cases
 import torch
@@ -142,6 +146,7 @@ def test_heads_that_the_ranks_do_not_divide(ranks):
 COMPOSED = {
     "attention_weights",
     "causal_angles",
+    "equivariant_attention_reference",
     "equivariant_linear",
     "face_attention",
     "graph_derived_features",
@@ -153,7 +158,7 @@ def whole_operators(rank, ranks):
     """Operators without sharded axes, and those that are composed of others, on whole tensors."""
     from contextlib import nullcontext
 
-    import operator_cases
+    import operator_mutations
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import distribute_tensor
     from torch.distributed.tensor.experimental import implicit_replication
@@ -167,13 +172,14 @@ def whole_operators(rank, ranks):
         floating = isinstance(x, torch.Tensor) and x.is_floating_point()
         return distribute_tensor(x, mesh) if floating else x
 
-    for name, make in operator_cases.CASES.items():
+    for name, make in operator_mutations.CALLED.items():
         args, kwargs = make()
         want = getattr(operators, name)(*args, **kwargs)
         with implicit_replication() if name in COMPOSED else nullcontext():
             args, kwargs = pytree.tree_map(spread, (args, kwargs))
             got = getattr(operators, name)(*args, **kwargs)
-            found[name] = max(difference(a, b) for a, b in zip(tensors_of(got), tensors_of(want)))
+            pairs = zip(tensors_of(got), tensors_of(want), strict=True)
+            found[name] = max((difference(a, b) for a, b in pairs), default=0.0)
     return found
 
 
@@ -273,3 +279,72 @@ def test_every_rule_has_a_call():
     called = {operator for _, operator, _, _ in sharding_cases.calls()}
     backward = {f"{name}_backward" for name in called}
     assert set(RULES) <= called | backward
+
+
+def public_functions_on_ranks(rank, ranks):
+    """What public functions raise for tensors that are placed on ranks, by name."""
+    import os
+    import tempfile
+
+    import public_calls
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import distribute_tensor
+    from torch.utils import _pytree as pytree
+
+    import nsimplex.distributed  # noqa: F401
+
+    os.chdir(tempfile.mkdtemp())  # some of them write
+    mesh, found = init_device_mesh("cpu", (ranks,)), {}
+    files = ("nsimplex.read_", "causal.read_", "graph.read_", "graph.write_", "text.")
+    functions = public_calls.public_functions()
+    packages = {"causal.to_igraph", "graph.to_pyg", "causal.read_h5ad"}
+    for name, make in public_calls.CALLS.items():
+        if name.startswith(files) or name in packages:
+            continue
+        args, kwargs = make()
+        numbers = [x for x in tensors_of((args, kwargs)) if x.is_floating_point()]
+
+        def placed(x, every=not numbers):
+            chosen = isinstance(x, torch.Tensor) and (every or x.is_floating_point())
+            return distribute_tensor(x, mesh) if chosen else x
+
+        args, kwargs = pytree.tree_map(placed, (args, kwargs))
+        try:
+            functions[name](*args, **kwargs)
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def test_public_functions_name_the_tensor_for_which_they_have_no_rule():
+    """In one line, with what to give instead."""
+    (found,) = run_on_ranks(1, public_functions_on_ranks)
+    line = re.compile(
+        r"TypeError: \[\w+\] [\w.\[\]]+: (the model refuses it: \[\w+\] \w+: )?"
+        r"expected a plain tensor(, as the weights are)?, got a DTensor"
+        r"(; its full_tensor\(\) is one|, beside which the function makes plain ones; call it "
+        r"under torch.distributed.tensor.experimental.implicit_replication\(\))?"
+    )
+    assert {name: said for name, said in found.items() if not line.fullmatch(said)} == {}
+    assert "nsimplex.attention_weights" in found
+    assert not {"nsimplex.attention", "nsimplex.topk_tuples", "causal.causal_fit"} & {*found}
+
+
+@pytest.mark.slow
+def test_without_the_rules_the_module_that_has_them_is_named(subprocess_env):
+    program = """
+import torch, nsimplex
+from torch.distributed import HashStore, init_process_group
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import distribute_tensor
+init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+x = distribute_tensor(torch.ones(1, 1, 2, 4), init_device_mesh("cpu", (1,)))
+nsimplex.attention(x, [x], [x])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=subprocess_env
+    )
+    assert done.stderr.splitlines()[-1].removeprefix("[rank0]: ") == (
+        "TypeError: [attention] query: expected a plain tensor, got a DTensor; import "
+        "nsimplex.distributed, which says how operators take it"
+    )
