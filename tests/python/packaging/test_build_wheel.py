@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import runpy
 import subprocess
 import sys
@@ -37,7 +38,8 @@ def wheel_of(folder, torch):
         file.writestr("nsimplex/lib/libnsimplex.so", f"library for {torch}")
         file.writestr("nsimplex/include/nsimplex/nn.h", "header")
         file.writestr("nsimplex/__init__.py", "")
-        text = "Name: nsimplex-attention\nVersion: 0.2.0\nLicense-File: LICENSE\n"
+        text = "Name: nsimplex-attention\nVersion: 0.2.0\n"
+        text += "License-Expression: MIT\nLicense-File: LICENSE\n"
         text += "Requires-Dist: numpy\nRequires-Dist: torch==2.0.*\n"
         file.writestr(INFO + "METADATA", text)
         file.writestr(INFO + "licenses/LICENSE", "MIT")
@@ -69,6 +71,7 @@ def tool(tmp_path, monkeypatch):
     functions["subprocess"] = type("Subprocess", (), {"run": staticmethod(pip)})
     functions["finish"] = finish
     functions["packages_inside"] = lambda tree: ["libeigen3-dev"]
+    functions["add_sbom"] = lambda tree, packages: None
     functions["minor_of_torch"] = lambda chosen: (
         "2.13" if "TORCH_PYTHON" in chosen else script["minor_of_torch"](chosen)
     )
@@ -156,3 +159,26 @@ def test_a_wrong_list_is_refused_before_a_build(tool, tmp_path, monkeypatch, oth
     with pytest.raises(SystemExit, match=message):
         tool["main"]()
     assert not tool["calls"]
+
+
+def test_a_wheel_lists_what_is_compiled_in(tmp_path):
+    """With name, version and licence, beside the list that auditwheel makes."""
+    python = ROOT / ".venv-wheel" / "bin" / "python"
+    if not list((ROOT / ".venv-wheel").glob("lib/*/site-packages/cyclonedx")):
+        pytest.skip("make wheel makes .venv-wheel, which has the tool for this list")
+    licences = runpy.run_path(str(ROOT / "tools" / "licences"))
+    packages = sorted(licences["HEADER_ONLY"].values())
+    wheel_of(tmp_path / "wheel", "torch")
+    with zipfile.ZipFile(next((tmp_path / "wheel").glob("*.whl"))) as wheel:
+        wheel.extractall(tmp_path)
+    fmt = licences["fmt_version"](licences["folder_of_torch"](sys.executable))
+    subprocess.run(
+        [python, ROOT / "tools" / "wheel_sbom.py", tmp_path, fmt, *packages], check=True, cwd=ROOT
+    )
+    written = json.loads((tmp_path / INFO / "sboms" / "nsimplex.cdx.json").read_text())
+    components = {each["name"]: each for each in written["components"]}
+    assert set(components) == {"fmt", *packages}
+    assert all(each["version"] and each["licenses"] for each in components.values())
+    assert components["fmt"]["version"] == fmt and fmt.count(".") == 2
+    assert written["metadata"]["component"]["purl"] == "pkg:pypi/nsimplex-attention@0.2.0"
+    assert len(written["dependencies"][-1]["dependsOn"]) == len(components)
