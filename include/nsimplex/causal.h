@@ -233,7 +233,7 @@ NSIMPLEX_API at::Tensor screen_columns(const at::Tensor& table, int64_t screen,
 
 /// Compares causal graphs with a known one. Graphs are float64 [M, M] on the CPU, with finite
 /// numbers. A_ij belongs to i -> j, and nonzero entries are edges. The diagonal is ignored. Errors
-/// are c10::ValueError and c10::TypeError that name the argument. docs/causal/graphs.md has the
+/// are c10::ValueError and c10::TypeError that name the argument. docs/causal/structure.md has the
 /// definitions.
 
 struct CausalMetrics {

@@ -17,7 +17,7 @@ from .columns import Columns, Names, given_names, per_column
 
 
 class CausalMetrics(NamedTuple):
-    """Edges of a graph compared with the true edges; docs/causal/graphs.md has the definitions."""
+    """Edges of a graph compared with the true edges; docs/causal/structure.md has the definitions."""
 
     edges: int
     true_edges: int

@@ -17,7 +17,7 @@ struct Structure {
 
 // Estimators of a weighted graph from a table by continuous optimisation. The objective is a loss
 // of the weights A, an l1 norm, and a smooth function that is 0 only for acyclic graphs.
-// docs/causal/estimators.md has the formulas. Each estimator takes the table as it is (the caller
+// docs/causal/structure.md has the formulas. Each estimator takes the table as it is (the caller
 // divides by standard deviations) and ignores the means of columns. It considers only edges that
 // options.constraints allow. Required edges have no l1 norm, and edges that would close a cycle
 // with them are excluded. It calls options.checkpoint between steps. Scores are |A_ij|, without

@@ -1,4 +1,4 @@
-"""Every example of the pages about tables and models of users runs, on columns without units."""
+"""Every example of the pages about tables and causes runs, and none of them prints a warning."""
 
 import re
 import warnings
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from nsimplex.causal import VarianceOrderWarning
+from nsimplex.causal import EmbeddingWarning, FewRowsWarning, VarianceOrderWarning
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "causal"
+PAGES = "tables", "structure", "pipeline", "embedding"
 BLOCKS = [
     (page, number, block)
-    for page in ("tables", "own-model")
+    for page in PAGES
     for number, block in enumerate(
         re.findall(
             r"```python\n(.*?)```", (FOLDER / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL
@@ -21,7 +22,7 @@ BLOCKS = [
 
 
 def test_the_pages_have_examples():
-    assert {page for page, _, _ in BLOCKS} == {"tables", "own-model"} and len(BLOCKS) >= 7
+    assert {page for page, _, _ in BLOCKS} == set(PAGES) and len(BLOCKS) >= 17
 
 
 @pytest.mark.parametrize(
@@ -34,5 +35,6 @@ def test_every_block_runs(page, block, tmp_path, monkeypatch):
     for name in re.findall(r"^(?:from|import) (pandas|sklearn|anndata)\b", block, re.M):
         pytest.importorskip(name)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", VarianceOrderWarning)
+        for kind in (VarianceOrderWarning, FewRowsWarning, EmbeddingWarning):
+            warnings.simplefilter("error", kind)
         exec(compile(block, f"{page}.md", "exec"), {})
