@@ -18,7 +18,7 @@ from ..graph import GraphData, Split, split_rows
 from ..graph.batches import numbers_of
 from ..nn.graph_losses import require_loss
 from ..nn.graph_models import GraphModel
-from ..nn.graph_parts import GraphParts
+from ..nn.graph_parts import GraphParts, require_apart
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import explained, line_of
@@ -225,7 +225,9 @@ def _masked_split(masks: Mapping[str, Tensor], known: Tensor) -> Split:
     for name in ("training", "validation"):
         if not parts[name].any():
             raise ValueError(f"DATA: expected nodes with a target in the mask of {name}, got none")
-    return Split(**{name: own.nonzero().squeeze(1) for name, own in parts.items()})
+    split = Split(**{name: own.nonzero().squeeze(1) for name, own in parts.items()})
+    require_apart("DATA", split, "node")
+    return split
 
 
 def _graphs_of_rows(data: GraphData) -> Tensor:

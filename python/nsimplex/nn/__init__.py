@@ -20,7 +20,7 @@ from .graph_baselines import MessagePassing
 from .graph_losses import graph_loss, graph_metrics
 from .graph_models import GraphInputs
 from .graph_set_models import HyperSAGNN, SetToGraph
-from .graph_training import GraphFit, fit_graphs
+from .graph_training import fit_graphs
 from .graph_transformer import GraphTransformer
 from .language_model import LanguageModel
 from .language_options import LanguageModelOptions
@@ -31,6 +31,7 @@ from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Union, Window
 from .separable_attention import SeparableAttention
 from .sparse_attention import SparseAttention
+from .training_callbacks import GraphFit, TrainingCallback, TrainingState
 from .upcycling import HigherOrderPart, UpcycledAttention, calibrate, convert, order_shares
 
 __all__ = [
@@ -66,6 +67,8 @@ __all__ = [
     "Sinks",
     "SparseAttention",
     "TopK",
+    "TrainingCallback",
+    "TrainingState",
     "TransformerBlock",
     "Union",
     "UpcycledAttention",

@@ -70,6 +70,7 @@ class GraphParts:
                 raise ValueError(f"{at}split: expected {name} rows 0 to {named - 1}")
             if not len(part) and name != "test":
                 raise ValueError(f"{at}split: expected {name} rows, got none")
+        require_apart(f"{at}split", split, "row" if self.whole else "graph")
         self.data, self.targets, self.level = data, targets, wanted
         kept = torch.cat([self._target_rows(part) for part in split])
         require_targets(at, targets, model.target, rows, model.options["outputs"], kept)
@@ -186,6 +187,23 @@ class GraphParts:
         value = graph_loss(answers, scaled, self.model.target, loss=loss).item()
         *judged, value = self.ranks.of_first([*metrics.values(), value])
         return dict(zip(metrics, judged)), value
+
+
+def require_apart(argument: str, split: Split, row: str) -> None:
+    """Refuses a split with a row in two parts, and names the first one.
+
+    Args:
+        argument: what the message begins with.
+        row: how it calls a row.
+    """
+    for one, other in (("training", "validation"), ("training", "test"), ("validation", "test")):
+        own, others = getattr(split, one), getattr(split, other)
+        shared = own[torch.isin(own, others)]
+        if len(shared):
+            raise ValueError(
+                f"{argument}: expected each {row} in one part, got {row} {int(shared.min())} in "
+                f"{one} and {other}"
+            )
 
 
 def _row_count(

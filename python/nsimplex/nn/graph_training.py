@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from .._arguments import checked
-from .._choices import GraphLoss
+from .._arguments import checked, describe
+from .._choices import GraphLoss, LearningSchedule
+from .._progress import Progress
 from ..graph import GraphData, Split, TupleBatch
 from .checks import require_whole
 from .graph_checkpoint import (
@@ -30,19 +31,18 @@ from .graph_losses import JUDGE, graph_loss, known_targets, require_loss
 from .graph_models import GraphModel
 from .graph_parts import Batch, GraphParts
 from .graph_ranks import Share
+from .training_callbacks import Callback, Callbacks, GraphFit, TrainingState
 
 __all__ = ["GraphFit", "fit_graphs"]
 
 _SAVE_SECONDS = 2.0  # between two checkpoints
 
-
-class GraphFit(NamedTuple):
-    """The result of a training."""
-
-    epochs: int  #: how many ran
-    best: int  #: the epoch whose weights the model has now, from 1
-    validation: dict[str, float]  #: metrics on the validation rows
-    test: dict[str, float]  #: metrics on the test rows; empty if there are none
+#: The factor of the rate after a share of the steps.
+_SCHEDULES: dict[str, Callable[[float], float]] = {
+    "cosine": lambda share: 0.5 * (1 + torch.cos(torch.tensor(share * torch.pi)).item()),
+    "linear": lambda share: 1 - share,
+    "constant": lambda share: 1.0,
+}
 
 
 @checked
@@ -63,6 +63,9 @@ def fit_graphs(
     folder: str | os.PathLike[str] | None = None,
     seed: int = 0,
     resume: bool = False,
+    schedule: LearningSchedule | Callable[[int, int], float] = "cosine",
+    callbacks: Sequence[Callback] = (),
+    progress: bool | None = None,
 ) -> GraphFit:
     """Trains a model and leaves it with the weights of the best epoch.
 
@@ -70,7 +73,7 @@ def fit_graphs(
     in batches. In a single graph it names rows of the targets: every step then sees the whole
     graph, and the loss that of the training rows. Numbers are learned in units of the deviation of
     the training targets. AdamW's rate rises linearly over the first ``warmup`` steps, and then
-    falls to zero along a cosine. The best epoch is the one with the best mae, AUC or accuracy of
+    follows ``schedule``. The best epoch is the one with the best mae, AUC or accuracy of
     the validation rows. The validation loss decides between epochs that are equally good.
 
     If ``torch.distributed`` has a process group, its ranks train one model: each takes its part of
@@ -96,14 +99,24 @@ def fit_graphs(
         seed: of the order of batches, dropout and random features.
         resume: continue from the checkpoint in ``folder``, if there is one, with the same model,
             data and options. On a CPU the result has the bits of a run that was not interrupted.
+        schedule: how the rate goes on: it falls to zero along a "cosine" or a "linear" line, or is
+            "constant"; or a function of the step, from 0, and the number of all steps, whose result
+            multiplies the rate.
+        callbacks: functions that get a :class:`TrainingState` after each epoch, or objects of
+            :class:`TrainingCallback`. One that sets ``state.stop`` ends the training, numbers that
+            it adds to ``state.metrics`` are in metrics.jsonl, and ``state.score`` chooses the best
+            epoch. An exception ends the training, without the line of its epoch; the checkpoint
+            of an earlier epoch stays. On several ranks each rank calls its own.
+        progress: a bar over the epochs, on standard error. None: on a terminal and in a notebook;
+            True: as lines elsewhere, too; False: none.
 
     Raises:
-        TypeError: targets of another dtype.
-        ValueError: targets that are not those of the model's task, such as infinite ones or unknown
-            classes in a part of the split; no training or no validation row with a known target,
-            a loss that is not finite, other options than those of the run to resume. With
-            several ranks: a single graph, dropout, the loss "soft_f1", fewer graphs per step than
-            ranks, or other data on some rank.
+        TypeError: targets of another dtype, something that is no callback or no metric.
+        ValueError: a row that is in two parts of the split; targets that are not those of the
+            model's task, such as infinite ones or unknown classes in a part of the split; no
+            training or no validation row with a known target, a loss that is not finite, other
+            options than those of the run to resume. With several ranks: a single graph, dropout,
+            the loss "soft_f1", fewer graphs per step than ranks, or other data on some rank.
         RuntimeError: a message between ranks failed.
 
     NaN marks a target that is not known, and so does a class below 0 in rows that are in no part of
@@ -122,13 +135,22 @@ def fit_graphs(
     if resume and folder is None:
         raise ValueError(f"{at}folder: expected that of the run to resume, got none")
     require_loss(at, loss, model.target)
+    if not callable(schedule) and schedule not in _SCHEDULES:
+        raise ValueError(
+            f"{at}schedule: expected {', '.join(_SCHEDULES)} or a function, got {schedule!r:.40}"
+        )
     parts = GraphParts(model, data, split, queries, targets, batch_size)
-    options = FitOptions(epochs, learning_rate, weight_decay, warmup, patience, loss, seed)
-    start_ranks(model, parts, options)
-    log = RunFiles(folder, model, dict(batch_size=batch_size, **vars(options)))
+    options = FitOptions(
+        epochs, learning_rate, weight_decay, warmup, patience, loss, seed, schedule
+    )
+    Callbacks(at, callbacks)  # checked before the model changes
+    start_ranks(model, parts, options, len(callbacks))
+    log = RunFiles(folder, model, dict(batch_size=batch_size, **options.recorded()))
     parts.ranks.on_first(lambda: log.begin(resume))
     checkpoint = None if log.folder is None else log.folder / CHECKPOINT_FILE
-    result = train_model(model, parts, options, log, checkpoint=checkpoint)
+    with Progress("epochs", progress if parts.ranks.writes else False) as bar:
+        shown = Callbacks(at, [*callbacks, partial(_show, bar)])
+        result = train_model(model, parts, options, log, checkpoint=checkpoint, callbacks=shown)
 
     def save() -> None:
         if folder is not None:
@@ -149,6 +171,17 @@ class FitOptions:
     patience: int = 20
     loss: GraphLoss = ""
     seed: int = 0
+    schedule: LearningSchedule | Callable[[int, int], float] = "cosine"
+
+    def recorded(self) -> dict[str, Any]:
+        """The options by their names. A function has its own name, and the usual schedule none, as
+        in runs of versions that had no other."""
+        own = dict(vars(self))
+        if not isinstance(self.schedule, str):
+            own["schedule"] = getattr(self.schedule, "__qualname__", type(self.schedule).__name__)
+        elif self.schedule == "cosine":
+            del own["schedule"]
+        return own
 
 
 class FitLog(Protocol):
@@ -164,7 +197,9 @@ class Stopped(Exception):
     """The training was told to stop."""
 
 
-def start_ranks(model: GraphModel, parts: GraphParts, options: FitOptions) -> None:
+def start_ranks(
+    model: GraphModel, parts: GraphParts, options: FitOptions, callbacks: int = 0
+) -> None:
     """Prepares a training on the ranks of a process group, if there are several.
 
     Raises:
@@ -185,7 +220,8 @@ def start_ranks(model: GraphModel, parts: GraphParts, options: FitOptions) -> No
         raise ValueError(
             f"{at}batch_size: expected at least the {ranks.size} ranks, got {parts.batch_size}"
         )
-    texts = [type(model).__name__, repr(model.options), repr(options), repr(parts.batch_size)]
+    texts = [type(model).__name__, repr(model.options), repr(options.recorded())]
+    texts += [repr(parts.batch_size), repr(callbacks)]
     offsets = [each.tuple_offsets for each in parts.data.edges]
     features = [parts.data.node_features, *parts.data.edge_features, *parts.split, parts.targets]
     tensors = [parts.data.node_offsets, *offsets, *features]
@@ -200,6 +236,7 @@ def train_model(
     *,
     checkpoint: Path | None = None,
     stops: Callable[[], bool] = lambda: False,
+    callbacks: Callbacks | None = None,
 ) -> GraphFit:
     """The loop of :func:`fit_graphs`. With ``checkpoint`` it goes on from this file if there is
     one, and writes it after an epoch every few seconds. It raises :class:`Stopped` between two
@@ -225,6 +262,9 @@ def train_model(
                     f"{at}folder: expected one that all ranks share, but rank {rank} found "
                     f"{done:.0f} epochs in it and rank {ranks.rank} found {state.epoch}"
                 )
+        told = TrainingState(model, optimizer, options.epochs, state.epoch, rank=ranks.rank)
+        callbacks = callbacks or Callbacks(at, ())
+        callbacks.train_begin(told)
         while state.epoch < options.epochs and not state.ended:
             epoch = state.epoch = state.epoch + 1
             model.train()
@@ -241,18 +281,22 @@ def train_model(
                     )
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 step = (epoch - 1) * parts.steps + place
-                optimizer.param_groups[0]["lr"] = options.learning_rate * _rate(
-                    step, steps, options.warmup
-                )
+                rate = options.learning_rate * _rate(options, step, steps)
+                optimizer.param_groups[0]["lr"] = rate
                 optimizer.step()
                 total, rows = total + value * count, rows + count
-            judged, validation_loss = parts.judge("validation", options.loss)
-            if state.take(judged[metric] if more else -judged[metric], validation_loss):
+            judged, told.validation_loss = parts.judge("validation", options.loss)
+            told.score = judged[metric] if more else -judged[metric]
+            told.epoch, told.loss, told.metrics = epoch, total / max(rows, 1), dict(judged)
+            callbacks.epoch_end(told)
+            (score,) = ranks.of_first([told.score])
+            if state.take(score, told.validation_loss):
                 weights = copy.deepcopy(model.state_dict())
-            state.ended = bool(options.patience) and epoch - state.better >= options.patience
+            late = bool(options.patience) and epoch - state.better >= options.patience
+            state.ended = ranks.any(told.stop) or late
             if not ranks.writes:
                 continue
-            log.line("graph_epoch", epoch=epoch, loss=total / max(rows, 1), **judged)
+            log.line("graph_epoch", epoch=epoch, loss=told.loss, **told.metrics)
             due = state.ended or epoch == options.epochs or time.monotonic() - saved > _SAVE_SECONDS
             if checkpoint is not None and (due or stops()):
                 log.sync()
@@ -265,7 +309,15 @@ def train_model(
     test = {f"test_{name}": value for name, value in result.test.items()}
     if ranks.writes:
         log.line("graph_fit", epoch=state.best, epochs=state.epoch, **result.validation, **test)
+    told.result, told.metrics = result, dict(result.validation)
+    callbacks.train_end(told)
     return result
+
+
+def _show(bar: Progress, state: TrainingState) -> None:
+    """Shows the loss and the first metric."""
+    shown = [("loss", state.loss), *state.metrics.items()][:2]
+    bar.update(state.epoch, state.epochs, ", ".join(f"{name} {value:.4g}" for name, value in shown))
 
 
 def _share(
@@ -283,10 +335,16 @@ def _share(
     return Share(value, known_targets(wanted), len(wanted))
 
 
-def _rate(step: int, steps: int, warmup: int) -> float:
-    """A linear rise, times a half cosine."""
-    cosine = torch.cos(torch.tensor(step / steps * torch.pi)).item()
-    return min((step + 1) / max(warmup, 1), 1.0) * 0.5 * (1 + cosine)
+def _rate(options: FitOptions, step: int, steps: int) -> float:
+    """A linear rise, times the schedule."""
+    own = options.schedule
+    factor = _SCHEDULES[own](step / steps) if isinstance(own, str) else own(step, steps)
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 <= factor < 1e3:
+        raise ValueError(
+            f"[fit_graphs] schedule: expected a number from 0 on, got {describe(factor)} in step "
+            f"{step}"
+        )
+    return min((step + 1) / max(options.warmup, 1), 1.0) * factor
 
 
 def _scale_targets(model: GraphModel, targets: Tensor) -> None:

@@ -235,22 +235,26 @@ def test_features_that_a_model_does_not_take_are_refused(name):
         model(dataclasses.replace(own, **{place: None if of == "node" else []}))
 
 
+def last_epoch(state):
+    """A callback that makes every epoch better than those before it."""
+    state.score = state.epoch
+
+
 @pytest.mark.parametrize("name", ["kernel", "gcn"])
 def test_node_classification_learns(name, tmp_path):
     torch.manual_seed(0)
     data, split = karate()
-    split = split._replace(validation=split.training)
     model = MODELS[name](
         task="node", target="classes", outputs=2, node_channels=4, edge_channels=0, layers=1
     )
-    found = fit_graphs(model, data, split, epochs=25, learning_rate=1e-2, folder=tmp_path)
+    found = fit_graphs(
+        model, data, split, epochs=25, learning_rate=1e-2, folder=tmp_path, callbacks=[last_epoch]
+    )
     assert 1 <= found.best <= found.epochs <= 25
     again = type(model).from_run(tmp_path)
-    assert found.validation["accuracy"] >= 0.85
-    truth = data.targets[split.validation]
-    assert (again.predict(data)[split.validation].argmax(1) == truth).double().mean() == (
-        found.validation["accuracy"]
-    )
+    right = (again.predict(data).argmax(1) == data.targets).double()
+    assert right[split.training].mean() >= 0.85
+    assert right[split.validation].mean() == found.validation["accuracy"]
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["graph_epoch"] * found.epochs + ["graph_fit"]
     assert lines[-1]["test_accuracy"] == found.test["accuracy"]

@@ -249,6 +249,25 @@ def test_targets_that_cannot_be_learned_are_told_before_the_model_changes(
     assert all(torch.equal(own, before[name]) for name, own in model.state_dict().items())
 
 
+@pytest.mark.parametrize("level", ["node", "graph"])
+@pytest.mark.parametrize(
+    ("split", "said"),
+    [
+        (([2, 1, 0], [1, 3], [5]), "1 in training and validation"),
+        (([0, 5], [3, 4], [4, 5]), "5 in training and test"),
+        (([0, 1], [3, 4], [5, 4, 3]), "3 in validation and test"),
+    ],
+)
+def test_a_row_is_in_one_part_of_the_split(level, split, said):
+    model = MessagePassing(level, "number", **SHAPE)
+    row = {"node": "row", "graph": "graph"}[level]
+    with pytest.raises(ValueError) as error:
+        fit_graphs(model, ring(torch.arange(6.0), level), graph.Split(*map(torch.tensor, split)))
+    assert str(error.value) == (
+        f"[fit_graphs] split: expected each {row} in one part, got {row} {said}"
+    )
+
+
 def test_features_that_learn_are_named_and_a_split_is_three_tensors():
     data = ring(torch.arange(6.0))
     learned = dataclasses.replace(data, node_features=torch.ones(6, 2, requires_grad=True))
@@ -287,7 +306,7 @@ def test_targets_are_one_per_row_of_the_task():
     pairs = graph.tuple_batch(torch.tensor([[0, 1], [1, 3]]), 6)
     model = MessagePassing("edge", "number", **SHAPE)
     with pytest.raises(ValueError, match=r"targets: expected shape \[2, 1\], got \[6\]"):
-        apart = graph.Split(*torch.tensor([[0], [1], [1]]))
+        apart = graph.Split(torch.tensor([0]), torch.tensor([1]), torch.arange(0))
         fit_graphs(model, ring(None, ""), apart, queries=pairs, targets=torch.ones(6))
     with pytest.raises(ValueError, match=r"\[graph_loss\] targets: expected finite .* in row 1"):
         graph_loss(torch.zeros(2, 1), torch.tensor([0.0, INF]), "number")

@@ -75,6 +75,12 @@ CALLS = {
     "LearnedReduce": lambda: nsimplex.sparse_attention(
         X, AXES, AXES, SETS, pattern="product", reduce="x"
     ),
+    "LearningSchedule": lambda: nn.fit_graphs(
+        nn.MessagePassing(),
+        graph.from_edge_index(PAIRS),
+        graph.Split(*torch.arange(3).split(1)),
+        schedule="x",
+    ),
     "Level": lambda: graph.from_edge_index(PAIRS, level="x"),
     "LipschitzForm": lambda: analysis.lipschitz_bound(2, 4, 4, 1.0, 1.0, 1.0, form="x"),
     "ListedDirections": lambda: graph.from_networkx([], directions="x"),
@@ -120,7 +126,7 @@ def test_a_message_lists_the_names_of_the_type(kind):
     listed = re.search(r"expected (?:one of )?(.*), got", str(error.value)).group(1)
     words = {word.strip("'\" ") for word in re.split(r", | or ", listed)}
     assert names_of(kind) <= words, listed
-    assert words - names_of(kind) <= {"a number", "a pair"}, listed
+    assert words - names_of(kind) <= {"a number", "a pair", "a function"}, listed
 
 
 def test_every_type_is_compared():

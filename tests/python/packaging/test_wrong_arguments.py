@@ -279,6 +279,7 @@ FILLED = {
     "graph.GraphData",
     "graph.TupleBatch",
     "nn.GraphInputs",
+    "nn.TrainingState",
 }
 
 

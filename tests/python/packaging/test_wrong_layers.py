@@ -25,7 +25,15 @@ NOT_LAYERS |= {
     "order_shares",
     "parameter_groups",
 }
-NOT_LAYERS |= {"GraphFit", "GraphInputs", "fit_graphs", "graph_loss", "graph_metrics"}
+NOT_LAYERS |= {
+    "TrainingCallback",
+    "TrainingState",
+    "GraphFit",
+    "GraphInputs",
+    "fit_graphs",
+    "graph_loss",
+    "graph_metrics",
+}
 
 BATCH = edge_tuples(torch.tensor([[0, 1], [1, 2]]), 3, loops=True).batch
 
