@@ -92,14 +92,6 @@ def test_the_supported_versions_are_those_that_pages_tell(root, project):
         assert "Python 3.10 or later and torch 2.11 to 2.14" in words(root / page), page
 
 
-def test_the_page_about_installing_names_the_packages_that_are_set_up(root):
-    script = (root / "tools" / "bootstrap").read_text(encoding="utf-8")
-    packages = script.partition("\npackages=(")[2].partition(")")[0].split()
-    page = (root / "docs" / "install.md").read_text(encoding="utf-8")
-    named = re.findall(r"^\| [^|]+ \| `([^`|]+)` \|", page, re.MULTILINE)
-    assert set(packages) == set(" ".join(named).split())
-
-
 def test_the_classifiers_name_the_versions_of_the_systems_of_the_page(root, project):
     """Debian 12 has Python 3.11, Ubuntu 24.04 has 3.12, and Debian 13 has 3.13."""
     named = [each for each in project["classifiers"] if each.startswith("Programming Language ::")]
