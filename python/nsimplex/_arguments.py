@@ -1,5 +1,4 @@
-"""What a public function says of arguments that are not what it asks for: one line that names the
-argument.
+"""Readable errors for wrong arguments of public functions: one line that names the argument.
 
 A function under ``checked`` has its arguments compared with its annotations before it is called, so
 that no argument is taken for something else: True for 1, a dict for a list, an array for a tensor.

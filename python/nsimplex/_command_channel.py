@@ -23,7 +23,7 @@ class Channel:
 
     def __init__(self) -> None:
         self._out, self._stops, self._training = sys.stdout, False, False
-        sys.stdout = sys.stderr  # what a library prints is no line of ours
+        sys.stdout = sys.stderr  # libraries must not print into the channel
         signal.signal(signal.SIGTERM, self._stop)
 
     def _stop(self, number: int, frame: Any) -> None:

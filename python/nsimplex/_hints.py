@@ -1,8 +1,8 @@
 """Values against annotations: whether they fit, and what an annotation asks for in words.
 
-An argument is what its type says: True is no number, a dict or a set is no list, an array is no
-tensor. What converts to the type without a choice fits, too: a number of NumPy, a tensor of one
-number, a row of an array where a list of numbers or names is asked for.
+An argument has the type of its annotation: True is not a number, a set is not a list, an array is
+not a tensor. What converts to the type without a choice fits, too: a number of NumPy, a tensor of
+one number, a row of an array where a list of numbers or names is asked for.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def is_learned(value: Tensor) -> bool:
 
 
 def expectation(hint: Any) -> str:
-    """What a hint asks for, in words."""
+    """The type that a hint names, in words."""
     if _is_union(hint):
         words = [expectation(option) for option in typing.get_args(hint)]
         words.sort(key=lambda word: word == "None")

@@ -65,7 +65,7 @@ class NoGradient(ValueError):
 
 
 def require_gradient(name: str, output: Tensor) -> None:
-    """Refuses a function of which every derivative would be 0, whatever it computes."""
+    """Refuses a function whose derivatives would all be 0, whatever it computes."""
     if not output.requires_grad:
         raise NoGradient(
             f"[{name}] function: expected an output that depends on the input for autograd, got "

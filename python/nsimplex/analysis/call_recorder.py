@@ -294,7 +294,7 @@ class CallRecorder(TorchFunctionMode):
         own = (query.to(dtype) @ key.to(dtype).transpose(-1, -2)) * product.factor
         added = (logits - own).to(dtype)
         small = 1e-4 * max(1.0, float(own.abs().max()) if own.numel() else 1.0)
-        # What models add to forbid a key is no bias.
+        # Large negative masks, which forbid keys, are not counted as bias.
         added = added.masked_fill(
             logits < -1e8 if dtype != torch.float16 else logits < -6e4, -torch.inf
         )

@@ -309,7 +309,7 @@ def _complete(call: AttentionCall) -> bool:
 
 
 def spaced(count: int, most: int, device: torch.device | None = None) -> Tensor:
-    """At most so many indices of 0 .. count - 1, evenly spaced, with the last one."""
+    """Up to `most` indices of 0 .. count - 1, evenly spaced, with the last one."""
     if count <= most:
         return torch.arange(count, device=device)
     places = torch.linspace(0, count - 1, most + 1, device=device)[1:]

@@ -137,7 +137,7 @@ def dirichlet_energy(tokens: Tensor) -> Tensor:
 
 
 def _minimal_norm(tokens: Tensor) -> Tensor:
-    """The norm of the minimal residual, NaN if there is none."""
+    """The norm of the minimal residual; NaN for tokens that are not finite."""
     bad = ~tokens.isfinite().flatten(-2).all(-1)
     return minimal_residual(tokens.masked_fill(bad[..., None, None], 0)).norm.masked_fill(
         bad, torch.nan

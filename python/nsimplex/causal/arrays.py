@@ -261,7 +261,7 @@ def _is_array(row: Any) -> bool:
 
 
 def _no_number(entries: Iterable[Any]) -> str:
-    """What the first entry is that float() would take although it is no real number; else
+    """The type of the first entry that float() would take although it is not a real number; else
     empty."""
     for entry in entries:
         if isinstance(entry, (str, bytes)):

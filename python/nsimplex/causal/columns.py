@@ -1,4 +1,4 @@
-"""What a call says of the columns of a table: one value per column, and pairs of columns."""
+"""Reads arguments about the columns of a table: one value per column, and pairs of columns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WHOLE = re.compile(r"-?\d+(\.0+)?")
 class Columns:
     """The columns of a table, to be found by their names or, from 0 on, their numbers.
 
-    A name is the text of a label, and a label that is no text counts as well. Names win: if some of
+    A name is the text of a label, and a label of another type counts as well. Names win: if some of
     them are whole numbers, as the labels 10, 20 and 30 of a data frame are, numbers are names."""
 
     def __init__(self, names: Sequence[str], count: int):
@@ -80,7 +80,7 @@ class Columns:
         return bool(self._of_numbers)
 
     def expected(self) -> str:
-        """What a message says of the columns that there are."""
+        """The columns that there are, as a message names them."""
         if self._of_numbers:
             return "names of columns, which win over their numbers"
         return f"columns 0 to {self.count - 1} or their names"
@@ -219,7 +219,7 @@ def column_pairs(function: str, argument: str, pairs: Any) -> list[tuple[Any, An
     """Pairs (cause, effect) as the user gave them.
 
     Raises:
-        TypeError: they are no pairs, or a dict, whose values would not count.
+        TypeError: they are not pairs, or are a dict, whose values would not count.
     """
     said = f"[{function}] {argument}: expected pairs (cause, effect)"
     views = isinstance(pairs, Mapping) and not isinstance(pairs, Set)  # edges of networkx are both

@@ -228,7 +228,7 @@ class _Samples:
 
 
 def check_frequency(label: str, min_frequency: float) -> None:
-    """Raises a ValueError for a number that is no share of samples."""
+    """Raises a ValueError for a number outside the range of a frequency."""
     if not 0 <= min_frequency <= 1:
         raise ValueError(
             f"[{label}] min_frequency: expected a number from 0 to 1, got {describe(min_frequency)}"

@@ -408,8 +408,8 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             warnings.warn(f"[{label}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
     def _said_of_columns(self, message: str) -> str:
-        """A message of :func:`causal_fit` with this class and the columns of the table, of which
-        the function knows only those that were kept, by number."""
+        """A message of :func:`causal_fit` with the name of this class and of the table's columns.
+        The function itself knows only the numbers of the columns that were kept."""
 
         def named(found: re.Match) -> str:
             at = int(found[1])

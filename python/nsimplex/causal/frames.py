@@ -35,7 +35,7 @@ _PACKAGES = ("pandas", "polars", "pyarrow", "anndata", "xarray")
 
 
 def package(value: object) -> str:
-    """The package of a value's class, or of one of its base classes; empty if it is none of those
+    """The package of a value's class, or of one of its base classes; empty for other classes
     that have tables."""
     for base in type(value).__mro__:
         name = (base.__module__ or "").partition(".")[0]

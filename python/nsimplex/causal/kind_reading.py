@@ -15,7 +15,7 @@ __all__ = ["KindReading"]
 
 
 class KindReading(TableReading):
-    """How an estimator reads its parameter ``kinds``, of which the columns may be dropped."""
+    """Reads the parameter ``kinds`` of an estimator, which may drop columns."""
 
     kinds: Kinds | None
     n_features_in_: int

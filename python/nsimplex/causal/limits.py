@@ -70,7 +70,7 @@ def causal_limits(
         names: of the columns; None: those of the table, if it has some.
         level: of the tests.
         groups: the group or batch of each row, as in :func:`causal_fit`. Differences between groups
-            take no part: each row is replaced by its deviation from the mean of the earlier rows of
+            do not count: each row is replaced by its deviation from the mean of the earlier rows of
             its group, times sqrt(k / (k + 1)) for k earlier rows, and the first row of a group is
             left out. That leaves n - G rows of n in G groups, the degrees of freedom within
             groups; independent noises stay uncorrelated and keep their variances. BIC is that of
@@ -82,7 +82,7 @@ def causal_limits(
 
     Raises:
         ValueError, TypeError: the message names the argument. A graph with a cycle is refused, and
-            so is a table of which fewer than four rows are left.
+            so is a table with fewer than four rows left.
 
     O(n M^2 + M^3), and O(M^4) at worst for the CPDAG.
 

@@ -32,7 +32,7 @@ def regress(
     targets: Sequence[Sequence[int]] = (),
 ) -> LinearModel:
     """Regressions of all columns of values [n, M] on their causes. O(n M^2 + M p^3), and O(n M^2)
-    more for each column that was intervened on: those rows take no part in its regression.
+    more for each column that was intervened on: those rows are left out of its regression.
 
     Slopes come from values within groups; variances are those about one intercept. With missing
     values (nan), the rows of a regression are those that have all of its columns."""

@@ -75,7 +75,7 @@ def row_targets(
     Args:
         targets: per row None, -1, NaN, NA or an empty text (no intervention), the number or the
             name of a column, or several of them.
-        others: names that are no columns any more; interventions on them are left out.
+        others: names of dropped columns; interventions on them are left out.
         labels: of the rows, as in :func:`row_values`.
     """
     away = set(others)

@@ -104,11 +104,11 @@ def causal_fit(
         groups: the group or batch of each row, any values; or the name of a column that has them:
             of a data frame, where it is taken out of the table, or of ``obs`` of AnnData. A Series
             of pandas is matched by the labels of the rows, here and in ``targets``. Columns are
-            centred within groups, so that effects of groups take no part; their degrees of
+            centred within groups, so that effects of groups do not count; their degrees of
             freedom are paid for.
         targets: the column that was intervened on in each row: None or -1 for none, or a list of
             several; or the name of a column that has them, as for ``groups``. A mask of rows is
-            refused: ``np.where(mask, column, -1)`` has the numbers. Such a row takes no part in the
+            refused: ``np.where(mask, column, -1)`` has the numbers. Such a row is left out of the
             regression of that column. "order" without ``nonlinear`` only.
         soft: interventions keep the causes of their column; they give it an intercept and a noise
             variance of its own.

@@ -111,7 +111,7 @@ class TableReading:
         return {column: words if column in kept else None for column, words in own.items()}
 
     def _plain(self, X: Any) -> Any:
-        """A table in a form of which the columns can be chosen by their names."""
+        """A table in a form whose columns can be chosen by name."""
         plain = isinstance(X, (Tensor, Table, str, os.PathLike))
         return X if plain else plain_table(f"[{type(self).__name__}] X", X)
 
@@ -190,7 +190,7 @@ class TableReading:
 
     def _compare_names(self, labels: list[Any], names: list[str], texts: bool) -> None:
         """Refuses a table whose columns have other names than those of the fit, or another order.
-        Labels that are no texts are compared with the numbers of the columns, if the fit had no
+        Labels that are not texts are compared with the numbers of the columns, if the fit had no
         names; the labels 0, 1, .. are names if those of the fit are numbers."""
         expected = self._all_names()
         if labels and not names and Columns(expected, len(expected)).has_numbers():

@@ -78,7 +78,7 @@ class ContextParallel:
         return x.narrow(dim, self.rank * length, length)
 
     def unshard(self, x: Tensor, dim: int = 1) -> Tensor:
-        """The whole tensor of which every rank has a part; differentiable."""
+        """Gathers the whole tensor from the parts of all ranks; differentiable."""
         self._require_shards("unshard", x.size(dim), [x], dim)
         return self._fetch("unshard", [x], [dim], [self._everything(x.size(dim))])[0]
 

@@ -1,4 +1,4 @@
-"""What a layer computes and sends under tensor, context and data parallelism: a cost model."""
+"""A cost model: what a layer computes and sends under tensor, context and data parallelism."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LayerShape:
         dim, heads, kv_heads, head_dim: C, Hq, Hk and D.
         order: N.
         window: as in :func:`nsimplex.attention`; None: no axis has a window.
-        hidden: width of the feed-forward layer; 0: there is none.
+        hidden: width of the feed-forward layer; 0: no such layer.
         batch: B.
         causal: as in :func:`nsimplex.attention`.
         width: bytes of a number that is sent.

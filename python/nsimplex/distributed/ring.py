@@ -32,7 +32,7 @@ class _Ring(NamedTuple):
         return dist.get_world_size(self.group)
 
     def owner(self, step: int) -> int:
-        """Whose keys are here after so many steps."""
+        """Rank whose keys this rank holds after `steps` steps."""
         return (self.rank - step) % self.ranks
 
     def sees(self, step: int) -> bool:

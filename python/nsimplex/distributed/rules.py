@@ -68,7 +68,7 @@ RULES: dict[str, Rule] = {
 
 
 def _rule(name: str) -> Rule:
-    """The rule of an operator; without one of its own, it takes and gives whole tensors."""
+    """The rule of an operator. Operators without a rule use replicated tensors."""
     return RULES.get(name, Rule(axes="", follow=frozenset({"grad", "grad_out"})))
 
 

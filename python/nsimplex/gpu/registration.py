@@ -98,7 +98,7 @@ def _with_prior(kernel: Callable, prior) -> Callable:
 
 @functools.cache
 def _fall_back(operator: str, reason: str) -> None:
-    """Says once on standard error that a call goes by the composite, as the operators do on the
+    """Warns once on standard error that a call uses the reference, as the operators do on the
     CPU: only with NSIMPLEX_WARN_FALLBACK=1."""
     if os.environ.get("NSIMPLEX_WARN_FALLBACK") == "1":
         print(

@@ -127,7 +127,7 @@ def dropout_factor(hashes, threshold, keep_scale):
 
 @triton.jit
 def finite_or_zero(x):
-    """x, or 0 for -inf: what a maximum of nothing is subtracted as."""
+    """x, with -inf replaced by 0, so that subtracting it is safe."""
     return tl.where(x == float("-inf"), 0.0, x)
 
 
@@ -139,7 +139,7 @@ def sigmoid(x):
 
 @triton.jit
 def load_rows(base, offsets, c, ok, D: tl.constexpr, DP: tl.constexpr):
-    """[rows, channels], zeros where a row takes no part."""
+    """[rows, channels], zeros in rows that are left out."""
     if D == DP:
         return tl.load(base + (offsets[:, None] + c[None, :]), mask=ok[:, None], other=0.0)
     else:

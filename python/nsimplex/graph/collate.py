@@ -64,7 +64,7 @@ def collate_graphs(samples: Sequence[Any]) -> Any:
 
 
 def _require_one_structure(samples: Sequence[Any]) -> None:
-    """Refuses samples of which the first one would decide what is taken of the others, and arrays
+    """Refuses samples whose keys or types differ, because the first one would decide, and arrays
     whose masks would be lost."""
     first, said = samples[0], "[collate_graphs] samples: expected samples of one structure, got"
     if any(is_masked(each) for each in samples):

@@ -97,7 +97,7 @@ def repeats_in(index: Tensor, nodes: int) -> int:
 
 
 def is_masked(values: Any) -> bool:
-    """Whether it is an array of NumPy of which some entries are masked."""
+    """Whether it is an array of NumPy with masked entries."""
     mask = getattr(values, "mask", None) if hasattr(values, "filled") else None
     return mask is not None and bool(mask.any())
 

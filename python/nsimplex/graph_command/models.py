@@ -59,7 +59,7 @@ def make_model(
 
 
 def _require_used(request: dict[str, Any]) -> None:
-    """Refuses options of which the model has none."""
+    """Refuses options that the model does not have."""
     model = request["model"]
     for name, unset in (
         ("order", "data"),

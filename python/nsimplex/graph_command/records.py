@@ -78,7 +78,7 @@ class Recipe:
                 raise ValueError(f"--ignore: expected columns of {have}, got {name!r:.40}")
 
     def features(self, table: Table | None, of: str, others: Sequence[str]) -> Tensor | None:
-        """Features of the rows of a table. ``others`` are columns that are none."""
+        """Features of the rows of a table. ``others``: columns that are not features."""
         known: list[Column] | None = getattr(self, f"{of}_columns")
         if known is None:
             names = [

@@ -19,7 +19,7 @@ from .._printable import printable
 from ..graph import ConversionWarning
 from ..graph.conversion_checks import WEIGHTS
 
-#: Attributes of the nodes of a graph, which tell their number where nothing else does.
+#: Attributes of nodes, from which their number follows if nothing else says it.
 _OF_NODES = ("x", "node_features", "pos", "z", "train_mask")
 _FEATURES = (("x", "node_features"), ("edge_attr", "edge_features"))  # of nodes, of edges
 
@@ -140,7 +140,7 @@ def _require_dense(file: ForeignFile, found: Any) -> None:
 
 
 def _attributes(at: str, found: Any) -> dict[str, Any] | None:
-    """The attributes of a graph; None if it is none."""
+    """The attributes of a graph; None for anything else."""
     if isinstance(found, Mapping):
         return {str(name): own for name, own in found.items()}
     kind = type(found).__name__

@@ -84,7 +84,7 @@ def drawn(logits: Tensor, options: Sampling, uniforms: Sequence[float]) -> list[
     passes the row's uniform number.
 
     Raises:
-        ValueError: a logit that is NaN or +inf, of which no token would follow.
+        ValueError: a logit that is NaN or +inf, from which no token can be drawn.
     """
     if not bool((logits < math.inf).all()):  # NaN is not below it, either
         raise ValueError(

@@ -84,7 +84,7 @@ class FeatureEmbedding(nn.Module):
         return torch.empty(0, columns, dtype=torch.int64 if self.codes else torch.float32)
 
     def check(self, at: str, name: str, x: Tensor | None, rows: int) -> Tensor:
-        """The features, or zero columns if the model takes none and there are none."""
+        """The features; no columns if neither the model nor the data has any."""
         columns = len(self.codes) or (self.linear.in_features if self.linear is not None else 0)
         if not columns:
             if x is not None and x.size(1):
@@ -343,7 +343,7 @@ def judged_lists(
     queries: TupleBatch | Sequence[TupleBatch] | None,
     kinds: dict[int, TensorKind],
 ) -> dict[int, TupleBatch]:
-    """The list of tuples to predict of every size of the model, empty where there is none.
+    """The tuples to predict, a list for every size of the model; empty lists if there are none.
 
     Raises:
         ValueError: sizes or symmetries that are not those of ``kinds``, or two lists of one size.

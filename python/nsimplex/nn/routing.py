@@ -251,7 +251,7 @@ class ExpertChoice(HeldLayers):
 
 
 def attend(layer: SimplicialAttention | ExpertChoice, x: Tensor, given: dict) -> Tensor:
-    """What a layer adds to its input x. ``given`` has the names of :class:`SimplicialAttention`."""
+    """What a layer adds to x. ``given``: arguments of :class:`SimplicialAttention` by name."""
     if not isinstance(layer, ExpertChoice):
         return layer(x, **given)
     for name in given:

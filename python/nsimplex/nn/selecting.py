@@ -318,7 +318,7 @@ class SelectedTuples(HeadProjections):
                     q, keys, values, places, return_lse=True, **_WITHOUT_SINK
                 )
                 masses, kept = [lse, dense[1]], self._kept_keys(places, length)
-                if kept is not None:  # rows of padding are no tokens
+                if kept is not None:  # rows of padding do not count as tokens
                     masses = [each.masked_fill(~kept[:, None], -torch.inf) for each in masses]
                 self._retained_mass = retained_mass(*masses)
         return self._join_heads(out)

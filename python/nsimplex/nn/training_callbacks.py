@@ -103,7 +103,7 @@ class Callbacks:
         self._call("on_train_begin", state)
 
     def epoch_end(self, state: TrainingState) -> None:
-        """Raises a TypeError or ValueError if a callback leaves something that is no metric."""
+        """Raises a TypeError or ValueError if a callback leaves something else than metrics."""
         self._call("on_epoch_end", state)
         state.metrics = {name: self._number(name, own) for name, own in state.metrics.items()}
         state.score = self._number("score", state.score)

@@ -342,7 +342,7 @@ def order_shares(model: nn.Module, tokens: Tensor) -> list[Tensor]:
         return [
             torch.sigmoid(torch.cat(part.ratios) + part.logit_bias[:, None]).mean((0, 2))
             for part in parts
-            if part.ratios  # PEFT keeps copies that take no part
+            if part.ratios  # PEFT keeps copies that are not used
         ]
 
 

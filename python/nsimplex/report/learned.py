@@ -35,7 +35,7 @@ class Edge:
     cause: int
     effect: int
     weight: float  #: that was learned; the true one of a missing edge
-    score: float  #: NaN where there is none
+    score: float  #: NaN if there is none
     kind: str = LEARNED
     sure: Confidence | None = None
     open: bool = False  #: whether the table cannot tell its direction
@@ -128,7 +128,7 @@ class LearnedGraph:
 
 
 def _cleaned(matrix: np.ndarray, missing: float) -> np.ndarray:
-    """Without a diagonal, infinite numbers as large ones, and `missing` for what is no number."""
+    """Zeros on the diagonal, large numbers for infinite ones, and `missing` for NaN."""
     cleaned = np.clip(
         np.nan_to_num(matrix, nan=missing, posinf=_LARGEST, neginf=-_LARGEST), -_LARGEST, _LARGEST
     )

@@ -1,4 +1,4 @@
-"""What a run directory holds, read leniently: a run that failed half-way is still worth a page."""
+"""Reads a run directory leniently: a run that failed half-way is still worth a page."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_lines(path: Path) -> list[Row]:
 def _row(line: str) -> Row | None:
     try:
         row = json.loads(line, parse_int=_whole_number)
-        # Half of a surrogate pair can be written in JSON, but is no character.
+        # Half of a surrogate pair can be written in JSON, but is not a character.
         if "\\u" in line:
             json.dumps(row, ensure_ascii=False).encode()
     except (ValueError, RecursionError):

@@ -19,7 +19,7 @@ from .._printable import printable
 
 _Path = str | os.PathLike[str]
 
-_REPLACEMENT = "\ufffd"  # stands for bytes that are no character, or not a whole one yet
+_REPLACEMENT = "\ufffd"  # stands for bytes that are not a character, or not a whole one yet
 _MOST_PARTS = 4  # bytes of a character in UTF-8, each of which may be a token
 
 

@@ -321,7 +321,7 @@ def _of_keys(keys: Tensor) -> Seen:
 
 def _boundaries(begins: Tensor) -> Tensor:
     begins = begins.clone()
-    begins[:, 0] = True  # a row of the batch is no document of the one before
+    begins[:, 0] = True  # a row of the batch begins a new document
     ends = torch.tensor([begins.numel()], device=begins.device)
     return torch.cat([begins.flatten().nonzero()[:, 0], ends])
 

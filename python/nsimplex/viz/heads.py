@@ -32,7 +32,7 @@ def head_distances(views: TupleView | Sequence[TupleView]) -> Tensor:
 
     Returns:
         float64 [H, H], symmetric, for the heads of all views one after the other. A query counts
-        for two heads if both give it weight; NaN where there is no such query.
+        for two heads if both give it weight; NaN if there is no such query.
 
     Raises:
         ValueError: no views, or views of different queries or numbers of keys.

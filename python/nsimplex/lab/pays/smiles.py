@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 
 
 class Atom(NamedTuple):
-    """An atom that is no hydrogen of another atom."""
+    """An atom, except a hydrogen that is counted at another atom."""
 
     number: int  # in the table of elements; 0 is any element
     charge: int
@@ -126,7 +126,7 @@ def _parse(smiles: str) -> tuple[list[_Draft], dict[tuple[int, int], int]]:
 
 
 def _in_rings(count: int, bonds: list[tuple[int, int]]) -> set[tuple[int, int]]:
-    """The bonds that are part of a ring: those that are no bridge."""
+    """The bonds that are part of a ring, that is, all but bridges."""
     near: list[list[int]] = [[] for _ in range(count)]
     for first, second in bonds:
         near[first].append(second)
@@ -168,7 +168,7 @@ def _implicit(atom: _Draft, kinds: list[int]) -> int:
 def read_smiles(smiles: str) -> tuple[list[Atom], list[Bond]]:
     """The atoms of a molecule in the order of the text, and its bonds in the order of their atoms.
 
-    An atom ``[H]`` with one single bond to an atom that is no hydrogen is counted by that atom.
+    An atom ``[H]`` with one single bond to another element is counted by that atom.
     A bond without a sign is aromatic if both atoms are and the bond is part of a ring.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a task of the benchmark is."""
+"""The parts of a task of the benchmark."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Settings:
             equal flops, and as many steps as take the seconds of the reference.
         steps, batch: 0: as the task says. With equal seconds these are the steps of the reference.
         held_out: sequences of each split that scores are computed on.
-        minutes: no further run of a task starts after so many minutes; 0: no limit.
+        minutes: after this time no further run of a task starts; 0: no limit.
     """
 
     rates: tuple[float, ...] = (0.003, 0.01)
