@@ -92,10 +92,9 @@ def test_the_supported_versions_are_those_that_pages_tell(root, project):
         assert "Python 3.10 or later and torch 2.11 to 2.14" in words(root / page), page
 
 
-def test_the_classifiers_name_the_versions_of_the_systems_of_the_page(root, project):
-    """Debian 12 has Python 3.11, Ubuntu 24.04 has 3.12, and Debian 13 has 3.13."""
-    named = [each for each in project["classifiers"] if each.startswith("Programming Language ::")]
-    minors = [each.rpartition(" ")[2] for each in named if ":: Python :: 3." in each]
-    assert minors == ["3.11", "3.12", "3.13"]
-    page = words(root / "docs" / "install.md")
-    assert all(system in page for system in ("Debian 12", "Debian 13", "Ubuntu 24.04"))
+def test_the_classifiers_name_the_versions_that_are_supported(root, project):
+    """The page about installing says which of them ran."""
+    named = [each for each in project["classifiers"] if ":: Python :: 3." in each]
+    minors = [each.rpartition(" ")[2] for each in named]
+    assert minors == [f"3.{minor}" for minor in range(10, 15)]
+    assert "Python 3.10 and 3.12 have not been tried" in words(root / "docs" / "install.md")

@@ -1,5 +1,6 @@
 """The metadata of the package: which torch it asks for, and addresses that are true or absent."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -36,7 +37,9 @@ def metadata_of_sdist(tmp_path):
             with (tmp_path / "CITATION.cff").open("a", encoding="utf-8") as citation:
                 citation.write(f"repository-code: {repository}\n")
         build = "from scikit_build_core.build import build_sdist; build_sdist('dist')"
-        run = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True)
+        without_torch = {**os.environ, "TORCH_PYTHON": "/bin/false"}
+        command = [sys.executable, "-c", build]
+        run = subprocess.run(command, cwd=tmp_path, env=without_torch, capture_output=True)
         assert run.returncode == 0, run.stderr.decode()
         (archive,) = (tmp_path / "dist").glob("*.tar.gz")
         with tarfile.open(archive) as files:

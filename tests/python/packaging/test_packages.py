@@ -84,3 +84,29 @@ def test_a_failed_build_names_the_compilers(root, rows):
     message = project["tool"]["scikit-build"]["messages"]["after-failure"]
     first = [rows["compiler"][distribution].split()[0] for distribution in (DEBIAN, FEDORA, CONDA)]
     assert [name for name in first if name in message] == first and "\n" not in message
+
+
+@pytest.fixture(scope="module")
+def recipe(root):
+    return root / "packaging" / "conda" / "recipe.yaml"
+
+
+def test_the_recipe_of_conda_has_the_list_and_the_version(root, rows, recipe):
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    needs = read["requirements"]["build"] + read["requirements"]["host"]
+    of_users = {**rows, "tests": [""] * 4, "faster builds": [""] * 4}
+    assert packages(of_users, CONDA) - {"cxx-compiler"} <= set(needs)
+    assert "${{ compiler('cxx') }}" in needs
+    cmake = (root / "CMakeLists.txt").read_text(encoding="utf-8")
+    assert f"project(nsimplex VERSION {read['context']['version']} " in cmake
+
+
+def test_the_recipe_of_conda_has_the_form_that_its_tool_reads(recipe):
+    tool = pytest.importorskip("rattler_build", reason="py-rattler-build is not installed")
+    variants = {"c_stdlib": ["sysroot"], "c_stdlib_version": ["2.34"], "cxx_compiler": ["gxx"]}
+    read = tool.Stage0Recipe.from_file(str(recipe))
+    assert len(read.render(tool.VariantConfig(variants))) == 1
+    wrong = recipe.read_text(encoding="utf-8") + "surprise: 1\n"
+    with pytest.raises(Exception, match="surprise"):
+        tool.Stage0Recipe.from_yaml(wrong)

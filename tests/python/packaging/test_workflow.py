@@ -1,6 +1,7 @@
-"""The workflow of GitHub Actions, which has never run there, calls what exists and passes linters.
-So do the forms of issues and CITATION.cff."""
+"""The workflows of GitHub Actions, which have never run there, call what exists and pass linters.
+So do the forms of issues, CITATION.cff and the configuration of development containers."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -8,9 +9,10 @@ import sysconfig
 
 import pytest
 
-WORKFLOW = ".github/workflows/ci.yml"
+CI, RELEASE = WORKFLOWS = (".github/workflows/ci.yml", ".github/workflows/release.yml")
 SCHEMAS = {
-    WORKFLOW: "vendor.github-workflows",
+    CI: "vendor.github-workflows",
+    RELEASE: "vendor.github-workflows",
     ".github/ISSUE_TEMPLATE/bug.yml": "vendor.github-issue-forms",
     ".github/ISSUE_TEMPLATE/speed.yml": "vendor.github-issue-forms",
     ".github/ISSUE_TEMPLATE/wish.yml": "vendor.github-issue-forms",
@@ -28,34 +30,41 @@ def linted(name, *words):
 
 
 @pytest.fixture(scope="module")
-def workflow(root):
+def workflows(root):
     yaml = pytest.importorskip("yaml")
-    return yaml.safe_load((root / WORKFLOW).read_text(encoding="utf-8"))
+    return {name: yaml.safe_load((root / name).read_text(encoding="utf-8")) for name in WORKFLOWS}
 
 
-def commands(workflow):
+def jobs(workflows):
+    return {name: job for workflow in workflows.values() for name, job in workflow["jobs"].items()}
+
+
+def commands(workflows):
     return [
         line
-        for job in workflow["jobs"].values()
+        for job in jobs(workflows).values()
         for step in job["steps"]
         for line in step.get("run", "").splitlines()
     ]
 
 
-def test_the_jobs_build_test_sanitize_document_and_make_wheels(workflow):
-    assert set(workflow["jobs"]) == {"test", "sanitizers", "docs", "wheels"}
-    assert workflow["permissions"] == {"contents": "read"}
-    for job in workflow["jobs"].values():
-        assert job["timeout-minutes"] <= 180 and "actions/checkout" in job["steps"][0]["uses"]
+def test_the_jobs_build_test_sanitize_document_and_release(workflows):
+    assert set(workflows[CI]["jobs"]) == {"test", "sanitizers", "docs", "images"}
+    assert set(workflows[RELEASE]["jobs"]) == {"build", "try", "publish", "page"}
+    for workflow in workflows.values():
+        assert workflow["permissions"] == {"contents": "read"}
+    for job in jobs(workflows).values():
+        assert job["timeout-minutes"] <= 180
     for command in ("make build", "make test", "tools/docs --visit", "tools/types"):
-        assert command in commands(workflow)
+        assert command in commands(workflows)
 
 
-def test_tools_and_targets_exist(root, workflow):
+def test_tools_and_targets_exist(root, workflows):
     targets = set(re.findall(r"^([a-z][a-z -]*):", (root / "Makefile").read_text(), re.MULTILINE))
     targets = {name for line in targets for name in line.split()}
-    sanitizers = workflow["jobs"]["sanitizers"]["strategy"]["matrix"]["sanitizer"]
-    for command in commands(workflow):
+    sanitizers = jobs(workflows)["sanitizers"]["strategy"]["matrix"]["sanitizer"]
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", (root / "Dockerfile").read_text(), re.MULTILINE)
+    for command in commands(workflows):
         words = command.split()
         if words[0] == "make":
             wanted = sanitizers if "matrix" in command else words[1:2]
@@ -63,30 +72,70 @@ def test_tools_and_targets_exist(root, workflow):
         elif words[0].startswith("tools/"):
             assert (root / words[0]).stat().st_mode & 0o100, command
         else:
-            # Programs that the machines of GitHub have.
-            assert words[:2] == ["pipx", "run"] or words[0] == "gh", command
+            # Programs that the machines of GitHub have, and ours where the wheel is installed.
+            assert words[0] in ("docker", "gh", "nsimplex", "pipx", "python"), command
+        if "--target" in words:
+            assert words[words.index("--target") + 1] in stages, command
 
 
-def test_only_a_release_is_published_and_by_one_job(workflow):
-    jobs = workflow["jobs"]
-    assert [name for name, job in jobs.items() if "permissions" in job] == ["docs"]
-    assert jobs["docs"]["permissions"] == {"contents": "write"}
-    (step,) = [step for step in jobs["docs"]["steps"] if "publish_site" in step.get("run", "")]
+def test_only_a_release_is_published_and_by_one_job_each(workflows):
+    allowed = {n: job["permissions"] for n, job in jobs(workflows).items() if "permissions" in job}
+    assert allowed == {
+        "docs": {"contents": "write"},
+        "publish": {"id-token": "write"},
+        "page": {"contents": "write"},
+    }
+    steps = jobs(workflows)["docs"]["steps"]
+    (step,) = [step for step in steps if "publish_site" in step.get("run", "")]
     assert step["if"] == "startsWith(github.ref, 'refs/tags/')"
+    assert workflows[RELEASE][True] == {"push": {"tags": ["v*"]}}  # YAML reads "on" as True
+    publish = jobs(workflows)["publish"]
+    assert publish["environment"] == "pypi" and set(publish["needs"]) == {"build", "try"}
 
 
-def test_actions_are_named_by_their_commit(root):
+def test_a_release_is_tried_with_the_versions_of_python_that_the_package_names(workflows, root):
+    tried = jobs(workflows)["try"]["strategy"]["matrix"]["python"]
+    lines = (root / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall(r"Programming Language :: Python :: (3\.\d+)", lines) == tried
+
+
+def test_the_wheel_of_a_release_serves_every_supported_torch(workflows, root, monkeypatch):
+    """An index takes no version that names them, and only such a wheel has a version without."""
+    monkeypatch.syspath_prepend(root / "tools" / "metadata")
+    from torch_requirement import SUPPORTED
+
+    (command,) = [line for line in commands(workflows) if "--build-arg TORCH=" in line]
+    own = re.search(r"^torch_version=(2\.\d+)", (root / "tools/bootstrap").read_text(), re.M)[1]
+    named = re.search(r'TORCH="(.*?)"', command)[1].split()
+    assert {own, *named} == {f"2.{minor}" for minor in SUPPORTED}
+    image = (root / "Dockerfile").read_text()
+    assert re.findall(r'"torch==(2\.\d+)\.\*"', image) == [own]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_named_by_their_commit(root, name):
     # A tag can be moved to other code, a commit cannot; the version stands beside it for readers.
-    text = (root / WORKFLOW).read_text(encoding="utf-8")
+    text = (root / name).read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if "uses:" in line]
     assert lines
     for line in lines:
         assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
 
 
-def test_it_says_that_it_has_never_run(root):
-    first = (root / WORKFLOW).read_text(encoding="utf-8").splitlines()[0]
-    assert "has never run" in first
+@pytest.mark.parametrize("name", [*WORKFLOWS, "packaging/conda/recipe.yaml"])
+def test_it_says_that_it_has_never_run(root, name):
+    first = (root / name).read_text(encoding="utf-8").splitlines()[:2]
+    assert re.search("has never (run|been built)", " ".join(first))
+
+
+def test_the_development_container_starts_from_a_stage_of_the_dockerfile(root):
+    text = (root / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
+    read = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
+    folder = root / ".devcontainer"
+    image = folder / read["build"]["dockerfile"]
+    assert f" AS {read['build']['target']}\n" in image.read_text(encoding="utf-8")
+    assert (folder / read["build"]["context"]).resolve() == root
+    assert read["postCreateCommand"] == "make"
 
 
 def test_issue_forms_have_labels_and_fields_of_their_own(root):
@@ -121,11 +170,12 @@ def test_files_fit_their_schemas(root, tmp_path, file):
     assert "'surprise' was unexpected" in check(wrong).stdout
 
 
-def test_the_workflow_is_safe_to_run(root, tmp_path):
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_the_workflow_is_safe_to_run(root, tmp_path, name):
     """zizmor knows how workflows leak tokens and run what others wrote."""
-    ended = linted("zizmor", "--offline", "--quiet", root / WORKFLOW)
+    ended = linted("zizmor", "--offline", "--quiet", root / name)
     assert ended.returncode == 0, ended.stdout
     wrong = tmp_path / "ci.yml"
-    text = (root / WORKFLOW).read_text(encoding="utf-8")
+    text = (root / name).read_text(encoding="utf-8")
     wrong.write_text(text.replace("persist-credentials: false", "clean: true"))
     assert "artipacked" in linted("zizmor", "--offline", "--quiet", wrong).stdout
