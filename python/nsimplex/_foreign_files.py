@@ -48,8 +48,8 @@ class ForeignFile:
 
 @contextmanager
 def foreign_file(path: str | os.PathLike[str], kind: str) -> Iterator[ForeignFile]:
-    """Opens nothing, but whatever goes wrong inside becomes a line of ours: the libraries that read
-    such files raise errors of every kind, in their own words.
+    """Opens nothing itself. Any error inside becomes one line in our words, because the libraries
+    that read such files raise errors of every kind.
 
     Args:
         kind: of the file, "npz file".

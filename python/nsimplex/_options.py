@@ -256,7 +256,7 @@ def scales(
     reduce: str,
     function: str = "attention",
 ) -> tuple[float | None, float | None]:
-    """(s1, s2); None stands for the operator's defaults, which are the standard scales."""
+    """(s1, s2); None means the operator's defaults, which are the standard scales."""
     if scale == "standard":
         return None, None
     if scale == "unit":

@@ -34,7 +34,7 @@ def tensor_fault(label: str, given: dict, error: Exception) -> Exception | None:
 
 
 def learned_words(value: Tensor) -> str:
-    """What a message says of a tensor that would lose its gradient on its way to a number."""
+    """The words for a tensor that would lose its gradient if it became a number."""
     return f"{describe(value)} that requires a gradient, which it would not get"
 
 
@@ -107,7 +107,7 @@ def placed_fault(label: str, given: dict, error: Exception) -> Exception | None:
 
 def _wrong_device(label: str, given: dict) -> Exception | None:
     """The input of a layer whose weights lie elsewhere, or arguments that lie apart. A single
-    number of the CPU goes with every device."""
+    number on the CPU fits every device."""
     layer = given.get("self")
     first: Tensor | None = None
     if isinstance(layer, torch.nn.Module):

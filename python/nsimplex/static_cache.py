@@ -82,8 +82,8 @@ class StaticCache(FixedCache):
     def append(
         self, keys: Sequence[Tensor], values: Sequence[Tensor], counts: Tensor | None = None
     ) -> None:
-        """Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv], of which entry b has
-        ``counts[b]`` tokens (None: t) and padding behind them."""
+        """Appends a chunk: N keys [B, Hk, t, D] and N values [B, Hk, t, Dv]. Entry b has
+        ``counts[b]`` tokens (None: t), and padding behind them."""
         for first in keys[:1]:
             self._check_batch("keys[0]", first)
         self._check_chunk(keys[0] if len(keys) else self.keys[0], keys, values)

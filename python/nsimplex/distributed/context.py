@@ -157,7 +157,7 @@ class ContextParallel:
     ) -> Tensor:
         """:func:`nsimplex.separable_attention` of the whole sequence, for this rank's queries.
 
-        An axis without a window sends its state, [B, Hk, R, Dv + 1], whatever the length; an axis
+        An axis without a window sends its state, [B, Hk, R, Dv + 1], for any length; an axis
         with a window sends what it reaches, as in :meth:`attention`.
         """
         name = "separable_attention"

@@ -38,7 +38,7 @@ def row_offsets(strides, batch, head, i):
 @triton.jit
 def load_query_rows(base, offsets, c, live, D: tl.constexpr, DP: tl.constexpr, SAFE: tl.constexpr):
     """Rows of queries. Without a mask, the rows of one query are loaded once. SAFE leaves out the
-    queries that have no tuple, whatever their rows hold."""
+    queries that have no tuple, for any contents of their rows."""
     if SAFE:
         return load_rows(base, offsets, c, live, D, DP)
     else:

@@ -72,8 +72,8 @@ def from_edge_index(
             features, repeated edges that differ, targets that fit no level.
         TypeError: another dtype.
 
-    Complexity: O(E log E + n), without a loop over graphs; O(E log E) without ``batch``, whatever
-        the numbers of the nodes are.
+    Complexity: O(E log E + n), without a loop over graphs; O(E log E) without ``batch``, for
+        any numbers of nodes.
     """
     at = "[from_edge_index] "
     require_choice(at, "directions", directions, get_args(Directions))

@@ -35,7 +35,7 @@ _ENTRIES = ("network-type", "metadata", "nodes", "edges", "incidences")
 
 
 class HifRecords(NamedTuple):
-    """What a file has, as it is there."""
+    """The contents of a file, not checked yet."""
 
     kind: str  #: the type of network
     nodes: dict[Any, dict[str, Any]]  #: attributes by identifier, in the order of mention

@@ -79,7 +79,7 @@ class Table:
 
 
 class Column(NamedTuple):
-    """How a column of features becomes numbers: itself, or a 1 in the place of its text."""
+    """How a column of features becomes numbers: as it is, or as one column of 0 and 1 per text."""
 
     name: str
     values: list[str] | None  #: the texts; None: numbers

@@ -97,7 +97,7 @@ class SimplicialAttention(CachedTuples):
             ignores ``scale``.
         orders: one order per head, instead of ``order``. The heads of one order are computed
             together. The layer adds the outputs of the orders. Rotary positions then apply to the
-            orders that allow them, of which there must be one, and a window is None or one int.
+            orders that allow them; there must be at least one. A window is None or one int.
         device, dtype: of the parameters.
 
     Raises:

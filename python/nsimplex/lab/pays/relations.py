@@ -44,7 +44,7 @@ def _composition(count: int, generator: torch.Generator, split: str) -> Batch:
 
 
 def _graphs(count: int, nodes: int, edges: int, generator: torch.Generator) -> Tensor:
-    """bool [count, nodes, nodes]: symmetric, with so many edges."""
+    """bool [count, nodes, nodes]: symmetric, with `edges` edges."""
     pairs = torch.combinations(torch.arange(nodes))
     chosen = pairs[choose(count, len(pairs), edges, generator)]
     found = torch.zeros(count, nodes, nodes, dtype=torch.bool)
