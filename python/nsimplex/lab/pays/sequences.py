@@ -108,7 +108,7 @@ def _grammar(count: int, generator: torch.Generator, split: str) -> Batch:
         word, wanted = [0] * size, [-1] * size
 
         def grow(at: int, size: int, word=word, wanted=wanted) -> tuple[int, int]:
-            """Writes a part with `leaves` leaves; returns its end and its value."""
+            """Writes a part with `size` leaves; returns its end and its value."""
             if size == 1:
                 value = draw.randrange(_VALUES)
                 word[at] = _OPERATORS + value
