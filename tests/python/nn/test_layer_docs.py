@@ -8,8 +8,11 @@ import torch
 
 def test_the_example_runs(root):
     page = (root / "docs" / "models.md").read_text()
-    example, state, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    first, example, state, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
+    exec(first, names)
+    assert names["block"](names["x"]).shape == names["y"].shape == names["x"].shape
+    assert [block.attention.order for block in names["model"].blocks] == [1, 2, 1, 2]
     exec(example, names)  # compares the decoded steps for itself
     assert names["out"].shape == names["packed"].shape == (2, 32, 64)
     assert names["loss"] > 0
