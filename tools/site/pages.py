@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Makes the pages of the site from Markdown, notebooks, modules and headers of the project:
 
-    tools/site/pages.py build/site [--quick]     # --quick: notebooks are shown and not run
+    tools/site/pages.py build/site
+
+Pages lead to the project's repository, and the first notebook to Colab, if CITATION.cff has an
+address.
 
 The tree of folders stays as it is in the project, so links between pages stay as they are. Links to
 files that are no pages are changed: headers lead to their reference, notebooks to their page, other
@@ -19,9 +22,11 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools" / part) for part in ("", "site", "metadata")]
 
 import notebooks  # noqa: E402
+from addresses import repository_in  # noqa: E402
+from reference import REFERENCE  # noqa: E402
 
 FIRST = (
     "README.md",
@@ -29,19 +34,6 @@ FIRST = (
     "CONTRIBUTING.md",
     "CODE_OF_CONDUCT.md",
     "SECURITY.md",
-)
-MODULES = (
-    "nsimplex",
-    "nsimplex.nn",
-    "nsimplex.graph",
-    "nsimplex.molecules",
-    "nsimplex.causal",
-    "nsimplex.analysis",
-    "nsimplex.viz",
-    "nsimplex.text",
-    "nsimplex.transformers",
-    "nsimplex.distributed",
-    "nsimplex.gpu",
 )
 
 
@@ -57,18 +49,28 @@ def copy_pages(pages: Path) -> list[Path]:
     return names
 
 
-def notebook_pages(pages: Path, quick: bool) -> list[Path]:
+def repository() -> str:
+    return repository_in((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+
+
+def colab_link(notebook: Path, address: str) -> str:
+    """A link that opens a notebook of this repository in Colab, which reads from GitHub alone."""
+    place = re.fullmatch(r"https://github\.com/([^/]+/[^/]+?)/?", address)
+    if not place:
+        return ""
+    name = notebook.relative_to(ROOT).as_posix()
+    opened = f"https://colab.research.google.com/github/{place[1]}/blob/v{version()}/{name}"
+    return f"[Open in Colab]({opened}){{ .md-button }}"
+
+
+def notebook_pages(pages: Path) -> list[Path]:
     made = []
-    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+    for number, notebook in enumerate(sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))):
         folder = pages / notebook.relative_to(ROOT).parent
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(notebook, folder / notebook.name)
-        if quick:
-            notebooks.execute = lambda path: [
-                notebooks.Result("", []) if kind == "code" else None
-                for kind, _ in notebooks.cells(path)
-            ]
-        made.append(notebooks.page(notebook, folder).relative_to(pages))
+        head = "" if number else colab_link(notebook, repository())
+        made.append(notebooks.page(notebook, folder, head).relative_to(pages))
     return made
 
 
@@ -115,21 +117,38 @@ def rewrite_links(pages: Path, names: list[Path]) -> None:
         (pages / name).write_text(text, encoding="utf-8")
 
 
+def public_names(module: ModuleType) -> list[str]:
+    """The classes and functions of its ``__all__``."""
+    values = {name: getattr(module, name) for name in module.__all__}
+    return [name for name, value in values.items() if inspect.isclass(value) or callable(value)]
+
+
+def read_from(module: str, name: str) -> str:
+    """Where mkdocstrings finds a public name. A file of the same name, such as attention.py, would
+    be the module otherwise."""
+    shadowed = (ROOT / "python" / module.replace(".", "/") / f"{name}.py").exists()
+    return f"{module}.{name}.{name}" if shadowed else f"{module}.{name}"
+
+
+def python_page(name: str) -> str:
+    """The reference of a module: an index of its groups, then the groups."""
+    about = inspect.cleandoc(importlib.import_module(name).__doc__ or "").split("\n\n")[0]
+    index, parts = [], []
+    for group in REFERENCE[name]:
+        places = {each: read_from(name, each) for each in group.names.split()}
+        links = ", ".join(f"[`{each}`](#{place})" for each, place in places.items())
+        index.append(f"- **{group.title}**: {links}")
+        parts += [f"## {group.title}", group.about, *(f"::: {each}" for each in places.values())]
+    about = re.sub(r":[a-z]+:`([^`]*)`", r"`\1`", about)
+    return "\n\n".join([f"# {name}", about, "\n".join(index), *parts]) + "\n"
+
+
 def python_pages(pages: Path) -> list[Path]:
-    """One page per module, with the names of its ``__all__``."""
     made, folder = [], pages / "docs" / "reference" / "python"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in MODULES:
-        module = importlib.import_module(name)
-        about = inspect.cleandoc(module.__doc__ or "").split("\n\n")[0]
-        parts = [f"# {name}", re.sub(r":[a-z]+:`([^`]*)`", r"`\1`", about)]
-        for public in module.__all__:
-            value = getattr(module, public)
-            if isinstance(value, ModuleType) or not (inspect.isclass(value) or callable(value)):
-                continue
-            parts.append(f"::: {name}.{public}")
+    for name in REFERENCE:
         target = folder / f"{name}.md"
-        target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        target.write_text(python_page(name), encoding="utf-8")
         made.append(target.relative_to(pages))
     return made
 
@@ -205,12 +224,13 @@ def sections(names: list[Path]) -> dict[str, list[Path]]:
 
 
 def navigation(names: list[Path], python: list[Path], cpp: list[Path]) -> str:
-    lines = ["nav:"]
+    """The first page is in no section: a phone's menu then opens with the list of sections."""
+    first, lines = Path("README.md"), ["nav:", "  - Home: README.md"]
     for heading, members in sections(names).items():
         lines.append(f"  - {heading}:")
         if heading == "Start":
             lines.append("    - All pages: docs/README.md")
-        lines += [f"    - {name.as_posix()}" for name in members]
+        lines += [f"    - {name.as_posix()}" for name in members if name != first]
     for heading, members in (("Python", python), ("C++", cpp)):
         lines.append(f"  - {heading}:")
         lines += [f"    - {name.stem}: {name.as_posix()}" for name in members]
@@ -230,26 +250,31 @@ def configuration(site: Path) -> str:
     for given, place in (
         ("../../build/site", site),
         ("../../python", ROOT / "python"),
-        ("docstrings.py", here / "docstrings.py"),
+        ("formulas.py", here / "formulas.py"),
         ("custom_dir: theme", f"custom_dir: {here / 'theme'}"),
     ):
         assert given in text, given
         text = text.replace(given, str(place))
+    address = repository()
+    text += f"repo_url: {address}\n" if address else ""
     return text + f"copyright: nsimplex {version()}\n"  # at the foot of every page
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=Path)
-    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     pages = options.site.resolve() / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     names = copy_pages(pages)
-    names += notebook_pages(pages, options.quick)
+    names += notebook_pages(pages)
     python, cpp = python_pages(pages), cpp_pages(pages)
     rewrite_links(pages, names)
     shutil.copyfile(ROOT / "tools" / "site" / "site.css", pages / "site.css")
+    first = pages / "README.md"
+    first.write_text(
+        "---\nhide: [navigation]\n---\n" + first.read_text(encoding="utf-8"), encoding="utf-8"
+    )
     (options.site / "mkdocs.yml").write_text(
         configuration(options.site.resolve()) + navigation(names, python, cpp), encoding="utf-8"
     )

@@ -1,5 +1,6 @@
 """The parts of the site's tools, without building it; make test-all builds and visits it."""
 
+import importlib
 import re
 import shutil
 import subprocess
@@ -16,6 +17,65 @@ def test_every_page_has_a_place_in_the_navigation(pages, tmp_path):
         "docs/README.md"
     }
     assert len(pages.sections(names)) >= 4
+
+
+def test_the_first_page_is_in_no_section(pages, tmp_path):
+    names = pages.copy_pages(tmp_path)
+    lines = pages.navigation(names, [], []).splitlines()
+    assert lines[:3] == ["nav:", "  - Home: README.md", "  - Start:"]
+    assert not any(line == "    - README.md" for line in lines)
+
+
+def test_every_public_name_is_in_one_group_of_the_reference(pages):
+    for module, groups in pages.REFERENCE.items():
+        names = [name for group in groups for name in group.names.split()]
+        assert sorted(names) == sorted(pages.public_names(importlib.import_module(module))), module
+        for group in groups:
+            assert re.fullmatch(r"[A-Z][^.]*\.", group.about), group.title
+
+
+def test_the_reference_begins_with_attention(pages):
+    page = pages.python_page("nsimplex")
+    places = re.findall(r"^::: (\S+)$", page, re.MULTILINE)
+    # The function, not the file attention.py, which has the same name.
+    assert places[0] == "nsimplex.attention.attention"
+    assert "nsimplex.merge" in places
+    assert [f"](#{place})" in page for place in places] == [True] * len(places)
+    assert page.index("[`attention`]") < page.index("## Attention\n") < page.index("## Files")
+
+
+@pytest.mark.parametrize(
+    "address, opened",
+    [
+        ("", ""),
+        ("https://example.org/them/it", ""),
+        (
+            "https://github.com/them/it",
+            "https://colab.research.google.com/github/them/it/blob/v{}/docs/notebooks/x.ipynb",
+        ),
+    ],
+)
+def test_colab_opens_the_notebook_of_a_known_repository(pages, root, address, opened):
+    link = pages.colab_link(root / "docs" / "notebooks" / "x.ipynb", address)
+    expected = opened.format(pages.version())
+    assert link == (f"[Open in Colab]({expected}){{ .md-button }}" if expected else "")
+
+
+def test_the_head_of_the_pages_has_the_address_of_the_citation(pages, tmp_path, monkeypatch):
+    for address in ("", "https://github.com/them/it"):
+        monkeypatch.setattr(pages, "repository", lambda found=address: found)
+        lines = pages.configuration(tmp_path).splitlines()
+        assert (f"repo_url: {address}" in lines) == bool(address)
+        assert any(line.startswith("repo_url:") for line in lines) == bool(address)
+
+
+def test_formulas_of_pages_become_mathml(root):
+    python = root / ".venv-docs" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("tools/docs has not made .venv-docs")
+    command = [python, root / "tests" / "python" / "docs" / "convert_formulas.py"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_links_to_what_is_no_page(pages, tmp_path):

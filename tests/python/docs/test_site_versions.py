@@ -104,6 +104,16 @@ def test_pages_offer_the_versions(project):
     assert '<a href="../..">' in page.partition("This page belongs to an earlier version")[2]
 
 
+def test_pages_ask_for_the_list_of_versions_only_where_there_is_one(project):
+    """It is versions.json, which tools/publish_site makes."""
+    command = [project.folder / ".venv-docs" / "bin" / "mkdocs", "build", "--quiet"]
+    command += ["--config-file", project.site / "mkdocs.yml"]
+    subprocess.run(command, env={**os.environ, "SITE_URL": ""}, capture_output=True, check=True)
+    page = (project.site / "html" / "docs" / "page.html").read_text()
+    (settings,) = re.findall(r'<script id="__config"[^>]*>(.*?)</script>', page)
+    assert json.loads(settings)["version"]["provider"] == ""
+
+
 def test_a_choice_of_a_version_keeps_the_page(project):
     """The theme finds the page by the addresses in sitemap.xml. Their common beginning must be
     one of them."""

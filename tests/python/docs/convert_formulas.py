@@ -1,0 +1,42 @@
+"""Converts the formulas of all pages and docstrings, in the environment of the site. test_site.py
+runs it there."""
+
+import ast
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tools" / "site"))
+
+import formulas
+
+convert = formulas.formula
+
+
+def whole(latex, display):
+    """A formula without a command or a sign that the converter does not know."""
+    found = convert(latex, display)
+    assert "\\" not in found and "<mi>&</mi>" not in found, latex
+    return found
+
+
+formulas.formula = whole
+
+CODE = "    $y$ $z$\n"
+page = formulas.page(
+    "a `$x$` b\n\n```math\n\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}\n```\n\n" + CODE
+)
+assert page.startswith("a `$x$` b\n\n<math") and page.endswith(f"</math>\n\n{CODE}"), page
+assert page.count("<mtr>") == 2, page
+assert formulas.page("from $5 to $6") == "from $5 to $6"
+assert formulas.page("if $a < b$, then").startswith("if <math")
+assert formulas.markdown("Shapes: B is\n    a size.\n\nArgs:\n    x: it\n") == (
+    "**Shapes:** B is\na size.\n\nArgs:\n    x: it"
+)
+
+for path in ROOT.glob("docs/**/*.md"):
+    formulas.page(path.read_text(encoding="utf-8"))
+for path in (ROOT / "python" / "nsimplex").rglob("*.py"):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            formulas.markdown(ast.get_docstring(node) or "")

@@ -1,0 +1,80 @@
+"""Formulas become MathML, which browsers render without scripts.
+
+Those of pages are written as on GitHub, ``$x$`` and blocks with the word ``math``; this file is a
+hook of mkdocs for them. Those of docstrings are reStructuredText, of which an extension of griffe
+also makes Markdown.
+"""
+
+import re
+import textwrap
+
+import griffe
+from latex2mathml.converter import convert
+
+
+def formula(latex: str, display: str) -> str:
+    if display == "block" and r"\begin" not in latex and ("&" in latex or r"\\" in latex):
+        latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"
+    # The converter knows only the second of these forms of the same.
+    latex = latex.strip().replace("{aligned}", "{split}")
+    latex = re.sub(r"(\\[Bb]ig[lr])\\\|", r"\1‖", latex)
+    return re.sub(r"\s*\n\s*", " ", convert(latex, display=display))
+
+
+#: A block of code or math, an indented line, code, or a formula in a line; whichever begins first.
+CODE_OR_FORMULA = re.compile(
+    r"^```math\n(?P<block>.*?)^```$|^```.*?^```$|^(?: {4}|\t).*$|`[^`\n]*`"
+    r"|(?<![\w\\$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?![\w$])",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def page(text: str) -> str:
+    """The Markdown of a page with MathML in place of its formulas."""
+
+    def replaced(found: re.Match) -> str:
+        for display in ("block", "inline"):
+            if found[display] is not None:
+                return formula(found[display], display)
+        return found[0]
+
+    return CODE_OR_FORMULA.sub(replaced, text)
+
+
+def on_page_markdown(markdown: str, **_) -> str:
+    """What mkdocs calls."""
+    return page(markdown)
+
+
+def block(match: re.Match) -> str:
+    indent = match["indent"]
+    latex = match["line"] + "\n" + textwrap.dedent(match["body"])
+    return f"{indent}{formula(latex, 'block')}\n"
+
+
+def markdown(text: str) -> str:
+    """Docstring text with `:func:` and `.. math::` as Markdown with code and MathML."""
+    text = re.sub(
+        r"^(?P<indent> *)\.\. math::(?P<line>.*)\n(?P<body>(?:(?P=indent) +\S.*\n)*)",
+        block,
+        re.sub(r"<(?=[a-zA-Z/])", "&lt;", text) + "\n",
+        flags=re.MULTILINE,
+    )
+    # A paragraph such as "Shapes: ..", whose further lines are indented, is no list of arguments.
+    text = re.sub(
+        r"^(\w+): (\S.*\n)((?: +\S.*\n)+)",
+        lambda found: f"**{found[1]}:** {found[2]}{textwrap.dedent(found[3])}",
+        text,
+        flags=re.MULTILINE,
+    )
+    text = re.sub(r":math:`([^`]*)`", lambda found: formula(found[1], "inline"), text)
+    text = re.sub(r":[a-z]+:`~?\.?([^`]*)`", r"`\1`", text)
+    return text.strip("\n")
+
+
+class Docstrings(griffe.Extension):
+    """What mkdocstrings reads."""
+
+    def on_instance(self, *, obj: griffe.Object, **_) -> None:
+        if obj.docstring:
+            obj.docstring.value = markdown(obj.docstring.value)
