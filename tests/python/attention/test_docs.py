@@ -7,7 +7,7 @@ import torch
 
 def test_the_example_runs(root):
     page = (root / "docs" / "attention" / "dense.md").read_text()
-    layouts, example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    example, layouts = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(layouts, {})  # compares for itself
     names = {}
     exec(example, names)
