@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
+from .._run_writers import Points, Writers, is_installed
+from ..nn.training_log import TrainingLog
 from .model_report import ModelReport, report
 
 __all__ = ["TrainingMonitor"]
@@ -49,7 +52,9 @@ class TrainingMonitor:
         every: number of steps between two measurements.
         derivatives, queries, steps: as in :func:`nsimplex.analysis.report`. ``derivatives=False``
             leaves out the Jacobian, sensitivity and sharpness, and most of the time.
-        tensorboard: whether to write for TensorBoard; None: if it is installed.
+        tensorboard: whether to write for TensorBoard; None: if it is installed and there is no
+            ``log``.
+        log: gets the same records, for Weights & Biases and MLflow as well.
 
     Raises:
         ValueError: every, queries or steps below 1.
@@ -73,6 +78,7 @@ class TrainingMonitor:
         queries: int = 16,
         steps: int = 4,
         tensorboard: bool | None = None,
+        log: TrainingLog | None = None,
     ) -> None:
         for name, value in (("every", every), ("queries", queries), ("steps", steps)):
             if value < 1:
@@ -82,9 +88,8 @@ class TrainingMonitor:
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         self._path = directory / "metrics.jsonl"
-        self._writer: Any = None
-        if tensorboard is not False:
-            self._writer = _summary_writer(directory, tensorboard is True)
+        self._points, self._log = Points(), log
+        self._writers = Writers(_writers(tensorboard, log), directory, _warn)
 
     def step(self, step: int) -> ModelReport | None:
         """Measures and logs the layers if ``step`` is a multiple of ``every``.
@@ -103,20 +108,17 @@ class TrainingMonitor:
             numbers = {name: getattr(layer, name) for name in _LOGGED}
             line |= {name: value for name, value in numbers.items() if value is not None}
             lines.append(json.dumps(line, allow_nan=False))
-            if self._writer is not None:
-                for name, value in numbers.items():
-                    if value is not None:
-                        tag = f"attention/{place} {layer.name}/{name}"
-                        self._writer.add_scalar(tag, value, step)
+            own = {name: value for name, value in line.items() if name != "order"}
+            self._writers.write(self._points(own))
+            if self._log is not None:
+                self._log.write(own)
         with self._path.open("a", encoding="utf-8") as file:
             file.write("".join(line + "\n" for line in lines))
         return made
 
     def close(self) -> None:
-        """Closes the writer for TensorBoard."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        """Closes the writer for TensorBoard; ``log`` stays open."""
+        self._writers.close()
 
     def __enter__(self) -> TrainingMonitor:
         return self
@@ -125,14 +127,16 @@ class TrainingMonitor:
         self.close()
 
 
-def _summary_writer(directory: Path, required: bool) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        if required:
-            raise ImportError(
-                "[TrainingMonitor] tensorboard: expected TensorBoard, which is not installed: "
-                "pip install tensorboard"
-            ) from error
-        return None
-    return SummaryWriter(str(directory))
+def _writers(tensorboard: bool | None, log: TrainingLog | None) -> list[str]:
+    """The writers that a monitor opens itself."""
+    at = "[TrainingMonitor] tensorboard: expected"
+    if log is not None and tensorboard:
+        raise ValueError(f"{at} None or False with log, whose writers get the numbers, got True")
+    if tensorboard and not is_installed("tensorboard"):
+        raise ImportError(f"{at} TensorBoard, which is not installed: pip install tensorboard")
+    wanted = log is None and tensorboard is not False and is_installed("tensorboard")
+    return ["tensorboard"] if wanted else []
+
+
+def _warn(said: str) -> None:
+    warnings.warn(f"[TrainingMonitor] {said}", stacklevel=2)

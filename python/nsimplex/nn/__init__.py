@@ -32,6 +32,7 @@ from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Union, Window
 from .separable_attention import SeparableAttention
 from .sparse_attention import SparseAttention
 from .training_callbacks import GraphFit, TrainingCallback, TrainingState
+from .training_log import TrainingLog
 from .upcycling import HigherOrderPart, UpcycledAttention, calibrate, convert, order_shares
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "SparseAttention",
     "TopK",
     "TrainingCallback",
+    "TrainingLog",
     "TrainingState",
     "TransformerBlock",
     "Union",

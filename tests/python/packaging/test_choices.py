@@ -84,6 +84,7 @@ CALLS = {
     "Level": lambda: graph.from_edge_index(PAIRS, level="x"),
     "LipschitzForm": lambda: analysis.lipschitz_bound(2, 4, 4, 1.0, 1.0, 1.0, form="x"),
     "ListedDirections": lambda: graph.from_networkx([], directions="x"),
+    "LogWriter": lambda: nn.TrainingLog("x", ["x"]),
     "Mechanism": lambda: causal.simulate(mechanism="x"),
     "MoleculeDirections": lambda: graph.read_molecules("x", directions="x"),
     "Noise": lambda: causal.simulate(noise="x"),

@@ -27,6 +27,7 @@ NOT_LAYERS |= {
 }
 NOT_LAYERS |= {
     "TrainingCallback",
+    "TrainingLog",
     "TrainingState",
     "GraphFit",
     "GraphInputs",

@@ -1,0 +1,208 @@
+"""Records of trainings for TensorBoard, Weights & Biases and MLflow."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from writer_stand_ins import calls, write_stand_ins
+
+from nsimplex import analysis, graph
+from nsimplex.nn import MessagePassing, SimplicialAttention, TrainingLog, fit_graphs
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Stand-ins for both packages, and the file with their calls."""
+    monkeypatch.syspath_prepend(str(write_stand_ins(tmp_path / "packages")))
+    for name in ("wandb", "mlflow"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setenv("RECORDED", str(tmp_path / "calls"))
+    yield tmp_path / "calls"
+    for name in ("wandb", "mlflow"):
+        sys.modules.pop(name, None)
+
+
+def fitted(folder, log, **options):
+    torch.manual_seed(1)
+    at = torch.arange(12)
+    data = graph.from_edge_index(
+        torch.stack([at, (at + 1) % 12]),
+        12,
+        node_features=torch.stack([at % 2, at % 3], 1).float(),
+        targets=(at % 3).float(),
+        level="node",
+    )
+    model = MessagePassing("node", node_channels=2, width=8, layers=1)
+    split = graph.Split(at[:6], at[6:9], at[9:])
+    return fit_graphs(model, data, split, folder=folder, callbacks=[log], epochs=3, **options)
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_training_reaches_every_writer(tmp_path, recorded):
+    run = tmp_path / "run"
+    fitted(run, TrainingLog(run, ["wandb", "mlflow"]))
+    *epochs, last = lines(run)
+    numbers = [{f"graph_epoch/{k}": line[k] for k in ("loss", "mae", "rmse")} for line in epochs]
+    assert calls(recorded, "wandb.init") == [["run", None, "run", None]]
+    assert ["graph_epoch/*", "graph_epoch/step"] in calls(recorded, "wandb.define_metric")
+    sent = [own for (own,) in calls(recorded, "wandb.log")]
+    assert sent[:3] == [{"graph_epoch/step": n + 1, **own} for n, own in enumerate(numbers)]
+    assert sent[3]["graph_fit/step"] == last["epoch"]
+    assert sent[3]["graph_fit/test_mae"] == last["test_mae"]
+    metrics = calls(recorded, "mlflow.log_metrics")
+    assert metrics[:3] == [[own, n + 1] for n, own in enumerate(numbers)]
+    for ended in ("wandb.finish", "mlflow.end_run"):
+        assert len(calls(recorded, ended)) == 1
+
+
+def test_a_resumed_run_goes_on_without_repeating_steps(tmp_path, recorded):
+    for resume, steps in ((False, (1, 2, 3)), (True, (3, 4))):
+        with TrainingLog(tmp_path / "run", ["wandb", "mlflow"], resume=resume) as log:
+            for step in steps:
+                log.write({"step": step, "loss": 1 / step})
+    assert [own["training/step"] for (own,) in calls(recorded, "wandb.log")] == [1, 2, 3, 4]
+    assert [step for _, step in calls(recorded, "mlflow.log_metrics")] == [1, 2, 3, 4]
+    assert calls(recorded, "wandb.init")[1] == ["run", "w1", "run", "allow"]
+    assert calls(recorded, "mlflow.start_run") == [[None, "run"], ["m1", None]]
+    with TrainingLog(tmp_path / "run", ["mlflow"]) as log:  # another run in the same folder
+        log.write({"step": 1, "loss": 1.0})
+    assert calls(recorded, "mlflow.start_run")[-1] == [None, "run"]
+
+
+def test_an_active_run_is_used_and_stays_open(tmp_path, recorded, monkeypatch):
+    monkeypatch.setenv("ACTIVE", "1")
+    with TrainingLog(tmp_path / "run", ["mlflow"]) as log:
+        log.write({"step": 1, "loss": 1.0})
+    assert calls(recorded, "mlflow.log_metrics") == [[{"training/loss": 1.0}, 1]]
+    assert not calls(recorded, "mlflow.start_run") and not calls(recorded, "mlflow.end_run")
+
+
+def test_series_are_apart_and_what_is_no_number_is_left_out(tmp_path, recorded):
+    with TrainingLog(tmp_path / "run", ["mlflow"]) as log:
+        for seed in (1, 2):
+            log.write(
+                {"kind": "graph_point", "task": "esol", "model": "gin", "seed": seed, "epoch": 1,
+                 "step": 9, "loss": 0.5, "stopped": True, "bad": float("nan"), "none": None}
+            )  # fmt: skip
+        log.write({"kind": "encoding_mean", "encoding": "a,b", "mse": 1})
+        log.write({"kind": "encoding_mean", "encoding": "a,b", "mse": 2})
+    assert calls(recorded, "mlflow.log_metrics") == [
+        [{"graph_point/esol gin 1/loss": 0.5}, 9],
+        [{"graph_point/esol gin 2/loss": 0.5}, 9],
+        [{"encoding_mean/a_b/mse": 1.0}, 1],
+        [{"encoding_mean/a_b/mse": 2.0}, 2],
+    ]
+
+
+def test_a_writer_that_fails_does_not_end_the_training(tmp_path, recorded, monkeypatch):
+    monkeypatch.setenv("BROKEN", "wandb")
+    run = tmp_path / "run"
+    with pytest.warns(UserWarning) as said:
+        found = fitted(run, TrainingLog(run, ["wandb", "mlflow"]))
+    assert found.epochs == 3 and len(calls(recorded, "mlflow.log_metrics")) == 4
+    assert [str(own.message) for own in said] == [
+        "[TrainingLog] wandb failed and gets no further records: no room left"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("writers", "said"),
+    [
+        (["neptune"], "[TrainingLog] writers: expected tensorboard, wandb or mlflow, got neptune"),
+        (["mlflow"] * 2, "[TrainingLog] writers: expected each writer once, got mlflow twice"),
+    ],
+)
+def test_wrong_writers_are_refused(tmp_path, recorded, writers, said):
+    with pytest.raises(ValueError) as error:
+        TrainingLog(tmp_path / "run", writers)
+    assert str(error.value) == said and not (tmp_path / "run").exists()
+
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(ModuleNotFoundError) as error:
+        TrainingLog(tmp_path, ["wandb"])
+    assert str(error.value) == (
+        "[TrainingLog] writers: expected the package wandb, which is not installed: "
+        "pip install wandb"
+    )
+
+
+def test_a_monitor_of_layers_shares_the_log(tmp_path, recorded):
+    layer, x = SimplicialAttention(8, 2), torch.randn(1, 5, 8)
+    log = TrainingLog(tmp_path, ["mlflow"])
+    with (
+        log,
+        analysis.TrainingMonitor(
+            layer, x, tmp_path, every=1, derivatives=False, log=log
+        ) as monitor,
+    ):
+        monitor.step(3)
+    ((numbers, step),) = calls(recorded, "mlflow.log_metrics")
+    (line,) = lines(tmp_path)
+    assert step == 3 and numbers["attention/0 /rank_after"] == line["rank_after"]
+    with pytest.raises(ValueError, match=r"^\[TrainingMonitor\] tensorboard: expected None or Fal"):
+        analysis.TrainingMonitor(layer, x, tmp_path, tensorboard=True, log=log)
+
+
+def test_tensorboard_reads_what_a_training_wrote(tmp_path):
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    fitted(tmp_path, TrainingLog(tmp_path, ["tensorboard"]))
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    losses = [line["loss"] for line in lines(tmp_path) if line["kind"] == "graph_epoch"]
+    own = events.Scalars("graph_epoch/loss")
+    assert [each.step for each in own] == [1, 2, 3]
+    assert [each.value for each in own] == pytest.approx(losses)
+
+
+FOLLOWER = "import sys; from nsimplex._followed_run import main; sys.exit(main())"
+
+
+def follower(folder, recorded, subprocess_env, writers, **more):
+    packages = recorded.parent / "packages"
+    env = {**subprocess_env, "RECORDED": str(recorded), **more}
+    env["PYTHONPATH"] = os.pathsep.join([str(packages), env["PYTHONPATH"]])
+    return subprocess.Popen(
+        [sys.executable, "-c", FOLLOWER, folder, writers, "no"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        text=True,
+    )
+
+
+def test_a_follower_hands_over_lines_until_its_input_ends(tmp_path, recorded, subprocess_env):
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"kind": "training", "step": 1, "train_loss": 2.5}\n')
+    with follower(tmp_path, recorded, subprocess_env, "wandb,mlflow", BROKEN="wandb") as program:
+        assert json.loads(program.stdout.readline()) == {"ready": True}
+        program.stdin.write("begin\n")
+        program.stdin.flush()
+        with open(metrics, "a") as file:
+            file.write('{"kind": "training", "step": 2, "train_loss": 1.5}\n{"kind": "tra')
+        _, said = program.communicate(timeout=60)
+    assert program.returncode == 0
+    assert calls(recorded, "mlflow.log_metrics") == [
+        [{"training/train_loss": 2.5}, 1],
+        [{"training/train_loss": 1.5}, 2],
+    ]
+    assert said == (
+        "nsimplex: warning: --log: wandb failed and gets no further records: no room left\n"
+    )
+    assert len(calls(recorded, "mlflow.end_run")) == 1
+
+
+def test_a_follower_of_a_run_that_never_begins_opens_nothing(tmp_path, recorded, subprocess_env):
+    with follower(tmp_path, recorded, subprocess_env, "mlflow") as program:
+        program.communicate(timeout=60)
+    assert program.returncode == 0 and not recorded.exists()
