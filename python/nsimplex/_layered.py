@@ -48,6 +48,15 @@ def causal_order(count: int, edges: list[Pair]) -> list[int]:
     return order
 
 
+def lines_of(count: int, pairs: list[Pair]) -> dict[int, int]:
+    """The line of each node, below those of its causes: near its causes or near its effects,
+    whichever makes edges shorter."""
+    early = causal_order(count, pairs)
+    late = causal_order(count, [(effect, cause) for cause, effect in pairs])[::-1]
+    both = [{node: at for at, node in enumerate(order)} for order in (early, late)]
+    return min(both, key=lambda line: sum(abs(line[i] - line[j]) for i, j in pairs))
+
+
 def layers_of(count: int, edges: list[Pair], order: list[int]) -> list[int]:
     """The length of the longest path to each node, over the edges that go along the order."""
     rank = {node: at for at, node in enumerate(order)}
@@ -235,24 +244,28 @@ def letters(text: str) -> float:
     return sum(2.0 if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in text)
 
 
-def _ports(ends: list[tuple[int, int, float]], widths: list[float]) -> dict[tuple[int, int], float]:
+def _ports(
+    ends: list[tuple[int, int, float]], widths: list[float]
+) -> dict[tuple[int, int], tuple[float, float]]:
     """Shifts of the ends of edges along the border of their node, so that they do not all meet in
-    one point; an end is (node with its side, edge, where the edge comes from)."""
+    one point, and the room of each; an end is (node with its side, edge, where the edge comes
+    from)."""
     by_side = defaultdict(list)
     for side, edge, x in ends:
         by_side[side].append((x, edge))
-    shifts = {}
+    ports = {}
     for side, own in by_side.items():
-        step = min(9.0, 0.7 * widths[abs(side) - 1] / len(own))
+        step = min(12.0, 0.95 * widths[abs(side) - 1] / len(own))
         for at, (_, edge) in enumerate(sorted(own)):
-            shifts[side, edge] = step * (at - (len(own) - 1) / 2)
-    return shifts
+            ports[side, edge] = (step * (at - (len(own) - 1) / 2), step)
+    return ports
 
 
 def edge_curves(
     edges: list[Pair], places: np.ndarray, bends: list, widths: list[float], height: float
-) -> list[np.ndarray]:
-    """Points that each edge passes, from the border of its cause to that of its effect."""
+) -> tuple[list[np.ndarray], list[float]]:
+    """Points that each edge passes, from the border of its cause to that of its effect, and the
+    room that its end has beside others."""
     routes, ends = [], []
     for number, ((cause, effect), passed) in enumerate(zip(edges, bends)):
         route = [tuple(places[cause]), *passed, tuple(places[effect])]
@@ -263,33 +276,26 @@ def edge_curves(
         end = (effect + 1) * (-1 if falls and not level else 1)
         routes.append((route, start, end))
         ends += [(start, number, route[1][0]), (end, number, route[-2][0])]
-    shifts = _ports(ends, widths)
+    ports = _ports(ends, widths)
     curves = []
     for number, (route, start, end) in enumerate(routes):
         points = np.array(route, dtype=float)
         for at, side in ((0, start), (-1, end)):
-            points[at] += (shifts[side, number], -np.sign(side) * (height / 2 + 1))
+            points[at] += (ports[side, number][0], -np.sign(side) * (height / 2 + 1))
         if route[0][1] == route[-1][1]:  # within a layer: below it and back
             points = np.insert(points, 1, (points[0] + points[-1]) / 2 - (0, 16), axis=0)
         curves.append(points)
-    return curves
+    return curves, [ports[end, number][1] for number, (_, _, end) in enumerate(routes)]
 
 
-def bezier_pieces(points: np.ndarray) -> list[list[np.ndarray]]:
-    """Cubic pieces through the points of an edge, after the first one: two controls and an end."""
-    pieces = []
+def bezier_points(points: np.ndarray) -> np.ndarray:
+    """Cubic pieces through the points of an edge, y down: the first point, and two controls and an
+    end per piece."""
+    curve = [points[0]]
     level = points[0][1] == points[-1][1]
     for a, b in itertools.pairwise(points):
-        half = np.array([0, (b[1] - a[1]) / 2])
         # Nodes are left and entered straight from above or below; within a layer, the bend is
         # passed level.
-        controls = (
-            [a + half, b - half]
-            if not level
-            else [
-                np.array([a[0], min(a[1], b[1])]),
-                np.array([b[0], min(a[1], b[1])]),
-            ]
-        )
-        pieces.append([*controls, b])
-    return pieces
+        middle = max(a[1], b[1]) if level else (a[1] + b[1]) / 2
+        curve += [np.array([a[0], middle]), np.array([b[0], middle]), b]
+    return np.array(curve)

@@ -1,57 +1,49 @@
-"""Pictures of causal graphs as SVG, alone or in an HTML page."""
+"""Pictures of causal graphs: SVG, HTML pages, PNG, PDF, and axes of matplotlib."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .._arguments import checked, checked_methods, describe
-from .._printable import printable
+from .._page import alone, figure, short
 from .._whole_file import require_kind, whole_file
 from .columns import Columns, Names
 from .graph_exports import KnownGraph, known_graph
-from .graph_page import EdgeFacts, page_text
+from .graph_page import EdgeFacts, page_text, pictures
+
+if TYPE_CHECKING:
+    from .._graph_picture import Edge
 
 __all__ = ["GraphPicture", "draw_graph"]
 
-_LONGEST, _LONGEST_LISTED = 24, 18  # letters of a name
 _MOST_EDGES = 180
-_MARGIN = 12.0
-_LEGEND, _LINE = 46.0, 18.0  # height of one line of it with the notes, and of another line
-_PHONE = 340.0  # width of a picture for a phone, in pixels
-#: Colours from frequency 0 to 1 (on white at least 2.5 : 1), and of edges without a frequency.
-_RARE, _SURE, _PLAIN = (0x7F, 0xA6, 0xC9), (0x08, 0x30, 0x6B), "#1f4e79"
-_INK, _CARD = "#1a1a1a", "#fff"
-_STYLE = (
-    "text { font-family: system-ui, sans-serif; font-size: 12px; } "
-    ".small { font-size: 11px; fill: #555; } "
-    ".edge:hover { stroke: #d95f02; }"
-)
+_KINDS = (".svg", ".html", ".png", ".pdf")
+_DOTS = 200  # per inch of a png
 
 
 @checked_methods
 class GraphPicture:
-    """An SVG picture. A notebook shows it, and ``save`` writes it to a file.
+    """A picture of a graph. A notebook shows it, ``save`` writes it to a file, and ``to_axes``
+    draws it into a figure of matplotlib.
 
-    ``columns`` has the numbers of the columns that the picture shows, ``edges`` the pairs (cause,
-    effect), ``facts`` the names and numbers of these edges, and ``hidden`` the number of edges that
-    it leaves out.
+    ``svg`` is the picture as the text of an SVG file. ``columns`` has the numbers of the columns
+    that the picture shows, ``edges`` the pairs (cause, effect), ``facts`` the names and numbers of
+    these edges, and ``hidden`` the number of edges that it leaves out.
     """
 
-    def __init__(
-        self,
-        svg: str,
-        columns: list[int],
-        edges: list[tuple[int, int]],
-        hidden: int,
-        facts: Sequence[EdgeFacts] = (),
-        narrow: str = "",
-    ):
-        self.svg, self.columns, self.edges, self.hidden = svg, columns, edges, hidden
-        self.facts, self._narrow = list(facts), narrow
+    def __init__(self, sketch: Any, hidden: int, facts: Sequence[EdgeFacts] = ()):
+        self._sketch, self.hidden, self.facts = sketch, hidden, list(facts)
+        self.columns = list(sketch.columns)
+        self.edges = [edge.columns for edge in sketch.edges]
+
+    @property
+    def svg(self) -> str:
+        return alone(self._sketch.svg())
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -63,22 +55,58 @@ class GraphPicture:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the picture to an SVG file, or to an HTML page if the name ends in .html;
-        completely or not at all.
+        """Writes the picture to a file; completely or not at all. The end of its name says what:
+        .svg, .html, .png or .pdf. PNG and PDF need matplotlib.
 
-        The page is one file and loads nothing. It shows the numbers of an edge or a column under
-        the pointer or at a touch, lists the edges, and hides edges of a small weight or frequency.
-        A narrow screen shows columns below each other, each below its causes, with edges as arcs,
-        if it has no room for the picture.
+        An HTML page is one file that loads nothing, light or dark. It shows the numbers of an edge
+        or a column under the pointer or at a touch, lists the edges, and hides edges of a small
+        weight or frequency. A narrow screen without room for the picture shows columns below each
+        other, each below its causes, with edges as arcs.
         """
-        page = str(os.fspath(path)).lower().endswith(".html")
-        if not page and not str(os.fspath(path)).lower().endswith(".svg"):
-            require_kind(path, ".svg or .html")
+        kind = os.path.splitext(os.fspath(path))[1].lower()
+        if kind not in _KINDS:
+            require_kind(path, f"{', '.join(_KINDS[:-1])} or {_KINDS[-1]}")
+        if kind in (".png", ".pdf"):
+            drawn = self._figure(kind)  # before the file is begun
+            with whole_file(path, binary=True) as file:
+                date = {"CreationDate": None} if kind == ".pdf" else {}
+                drawn.savefig(file, format=kind[1:], metadata=date, dpi=_DOTS, bbox_inches="tight")
+            return
         with whole_file(path, encoding="utf-8") as file:
-            file.write(self._page() if page else self.svg)
+            file.write(self._page() if kind == ".html" else self.svg)
+
+    def to_axes(self, ax: Any) -> Any:
+        """Draws the picture into axes of matplotlib, with the legend below them, and returns them.
+
+        The size of letters and lines fits the axes at the time of the call.
+
+        Example:
+            >>> figure, ax = pyplot.subplots(figsize=(6, 4))
+            >>> graph.draw().to_axes(ax)
+        """
+        if not hasattr(ax, "add_patch"):
+            raise TypeError(f"[to_axes] ax: expected axes of matplotlib, got {describe(ax)}")
+        self._sketch.to_axes(ax)
+        return ax
+
+    def _figure(self, kind: str) -> Any:
+        try:
+            from matplotlib.figure import Figure
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"save to {kind} needs matplotlib: python -m pip install matplotlib ({error})"
+            ) from None
+        drawn = Figure(figsize=self._sketch.inches())
+        self.to_axes(drawn.add_axes((0, 0, 1, 1)))
+        return drawn
 
     def _page(self) -> str:
-        return page_text(self.svg, self._narrow, self.facts, "Causal graph")
+        return page_text(self._sketch, self.facts, self.hidden)
+
+
+def page_parts(picture: GraphPicture) -> str:
+    """A picture as a part of a page with the style of :mod:`nsimplex._page`."""
+    return pictures(picture._sketch)
 
 
 @checked
@@ -93,6 +121,7 @@ def draw_graph(
     low: Any = None,
     high: Any = None,
     reversible: Sequence[tuple[int, int]] = (),
+    truth: Any = None,
 ) -> GraphPicture:
     """Draws a causal graph in rows, from causes at the top down to effects.
 
@@ -112,38 +141,119 @@ def draw_graph(
         scores, frequencies, low, high: [M, M], facts about the edges; an estimator has its own.
         reversible: edges that are drawn without a head, because their direction cannot be told
             (:attr:`CausalLimits.reversible`).
+        truth: [M, M], a known graph to compare with. Colours and marks then say which edges are
+            right, reversed or extra, and its missing edges are drawn, too.
 
     Raises:
         ValueError, TypeError: the message names the argument.
 
     O(edges^2) at worst for the layers.
     """
-    given = dict(scores=scores, frequencies=frequencies, low=low, high=high)
+    given = dict(scores=scores, frequencies=frequencies, low=low, high=high, truth=truth)
     whole = known_graph("draw_graph", graph, names, given)
     if most < 2:
         raise ValueError(f"[draw_graph] most: expected at least 2, got {most}")
     known = Columns(whole.names, len(whole.names))
     centre = [_column(known, column) for column in columns]
-    pairs = [(i, j) for i, j in whole.adjacency.nonzero().tolist()]
-    strength = {(i, j): _strength(whole, i, j) for i, j in pairs}
-    from .._graph_svg import neighbourhood  # needs numpy
-
-    strongest = sorted(pairs, key=lambda pair: strength[pair], reverse=True)
+    kinds = _kinds(whole)
+    strongest = sorted(kinds, key=lambda pair: _strength(whole, *pair, kinds[pair]), reverse=True)
     nodes = neighbourhood(strongest, centre, most)
     shown = [pair for pair in strongest if pair[0] in nodes and pair[1] in nodes][:_MOST_EDGES]
     drawn = sorted({*centre, *(node for pair in shown for node in pair)})
-    joined = {node for pair in pairs for node in pair}
-    lone = len(whole.names) - len(joined | set(drawn))
-    loose = {(i, j) for i, j in reversible} & set(shown)
-    svg, narrow = _pictures(whole, drawn, shown, set(centre), loose, len(pairs), lone)
-    facts = [_facts(whole, i, j) for i, j in shown]
-    return GraphPicture(svg, drawn, shown, len(pairs) - len(shown), facts, narrow)
+    lone = len(whole.names) - len({node for pair in kinds for node in pair} | set(drawn))
+    notes = [] if shown else ["no edges"]
+    if len(shown) < len(kinds):
+        notes.append(f"{len(shown):,} of {len(kinds):,} edges shown")
+    if lone:
+        notes.append(f"{lone:,} column{'s have' if lone > 1 else ' has'} no edges")
+    from .._graph_picture import Sketch  # needs numpy
+
+    place = {node: at for at, node in enumerate(drawn)}
+    loose = {(i, j) for i, j in reversible}
+    sketch = Sketch(
+        f"Causal graph of {len(drawn)} columns with {len(shown)} edges, causes above effects",
+        [whole.names[node] for node in drawn],
+        [_edge(whole, i, j, kinds[i, j], (i, j) in loose, place) for i, j in shown],
+        drawn,
+        {place[node] for node in centre},
+        ["; ".join(notes)] if notes else [],
+        Counter(kinds.values()),
+    )
+    return GraphPicture(
+        sketch, len(kinds) - len(shown), [_facts(whole, *pair, kinds[pair]) for pair in shown]
+    )
 
 
-def _facts(graph: KnownGraph, i: int, j: int) -> EdgeFacts:
+def neighbourhood(pairs: Sequence[tuple[int, int]], centre: Sequence[int], most: int) -> set[int]:
+    """The nodes to draw: all that have edges if there are few, or the strongest part.
+
+    Args:
+        pairs: edges, the strongest first.
+        centre: nodes around which to draw. They come first, and then the node with the strongest
+            edge to a drawn one, as long as there is room.
+    """
+    nodes = set(centre)
+    everything = {node for pair in pairs for node in pair} | nodes
+    if not centre and len(everything) <= most:
+        return everything
+    if not centre:
+        for pair in pairs:
+            if len(nodes | set(pair)) <= most:
+                nodes |= set(pair)
+        return nodes
+    while len(nodes) < most:
+        near = next((pair for pair in pairs if (pair[0] in nodes) != (pair[1] in nodes)), None)
+        if near is None:
+            break
+        nodes |= set(near)
+    return nodes
+
+
+def _kinds(graph: KnownGraph) -> dict[tuple[int, int], str]:
+    """The edges and what the known graph says of each; "" without one. The edges come with those
+    of the known graph that are missing."""
+    there = graph.adjacency != 0
+    if (truth := graph.figures.get("truth")) is None:
+        return dict.fromkeys(map(tuple, there.nonzero().tolist()), "")
+    true = truth.nan_to_num().fill_diagonal_(0) != 0
+    found = {}
+    for i, j in (there | (true & ~there.T)).nonzero().tolist():
+        right = "right" if true[i, j] else "reversed" if true[j, i] else "extra"
+        found[i, j] = right if there[i, j] else "missing"
+    return found
+
+
+def _weight(graph: KnownGraph, i: int, j: int, kind: str) -> float:
+    """Of an edge; of a missing one the true weight."""
+    return (graph.figures["truth"] if kind == "missing" else graph.adjacency)[i, j].item()
+
+
+def _edge(graph: KnownGraph, i: int, j: int, kind: str, loose: bool, place: dict[int, int]) -> Edge:
+    from .._graph_picture import Edge
+
+    own, weight = graph.said(i, j), _weight(graph, i, j, kind)
+    frequency = own.get("frequencies", torch.nan)
+    text = f"{short(graph.names[i], 60)} → {short(graph.names[j], 60)}: "
+    text += f"{'true weight' if kind == 'missing' else 'weight'} {figure(weight)}"
+    if all(own.get(end, torch.nan) == own.get(end) for end in ("low", "high")):
+        text += f" [{figure(own['low'])}, {figure(own['high'])}]"
+    if frequency == frequency:
+        text += f", in {frequency:.0%} of the samples"
+    if own.get("scores", torch.nan) == own.get("scores"):
+        text += f", score {figure(own['scores'])}"
+    text += f", {kind}" if kind else ""
+    text += "; the direction cannot be told" if loose else ""
+    sure = frequency if frequency == frequency else None
+    return Edge(place[i], place[j], weight, text, sure, loose, kind, (i, j))
+
+
+def _facts(graph: KnownGraph, i: int, j: int, kind: str) -> EdgeFacts:
     own, weight = graph.said(i, j), graph.adjacency[i, j].item()
-    known = [own.get(name) for name in ("scores", "frequencies", "low", "high")]
-    return EdgeFacts(graph.names[i], graph.names[j], weight, *known)
+    score, frequency = own.get("scores"), own.get("frequencies")
+    interval = own.get("low"), own.get("high")
+    return EdgeFacts(
+        graph.names[i], graph.names[j], weight, score, frequency, *interval, kind or None
+    )
 
 
 def _column(columns: Columns, column: str | int) -> int:
@@ -154,165 +264,8 @@ def _column(columns: Columns, column: str | int) -> int:
     return found
 
 
-def _strength(graph: KnownGraph, i: int, j: int) -> tuple[float, float, float]:
+def _strength(graph: KnownGraph, i: int, j: int, kind: str) -> tuple[float, ...]:
     own = graph.said(i, j)
-    score = own.get("scores", 0.0)
-    return (
-        own.get("frequencies", 0.0),
-        score if score == score else 0.0,
-        abs(graph.adjacency[i, j].item()),
-    )
-
-
-def _short(name: str, longest: int) -> str:
-    text = printable(name) or '""'
-    return (
-        text
-        if len(text) <= longest
-        else f"{text[: longest - longest // 3 - 1]}…{text[-(longest // 3) :]}"
-    )
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}".replace("-", "−")
-
-
-def _colour(frequency: float | None) -> str:
-    if frequency is None or frequency != frequency:
-        return _PLAIN
-    parts = (round(a + (b - a) * frequency) for a, b in zip(_RARE, _SURE))
-    return "#" + "".join(f"{part:02x}" for part in parts)
-
-
-def _title(graph: KnownGraph, i: int, j: int, loose: bool) -> str:
-    own = graph.said(i, j)
-    text = f"{printable(graph.names[i])} → {printable(graph.names[j])}: weight "
-    text += _number(graph.adjacency[i, j].item())
-    if all(own.get(end, torch.nan) == own.get(end) for end in ("low", "high")):
-        text += f" [{_number(own['low'])}, {_number(own['high'])}]"
-    if "frequencies" in own:
-        text += f", in {own['frequencies']:.0%} of the samples"
-    if "scores" in own:
-        text += f", score {_number(own['scores'])}"
-    return text + ("; the direction cannot be told" if loose else "")
-
-
-def _pictures(
-    graph: KnownGraph,
-    drawn: list[int],
-    edges: list[tuple[int, int]],
-    centre: set[int],
-    loose: set[tuple[int, int]],
-    count: int,
-    lone: int,
-) -> tuple[str, str]:
-    """The picture in rows, and one for narrow screens; empty if the first one is narrow enough."""
-    from .._graph_svg import Node, Paints, Stroke, in_rows, listed
-
-    known = "frequencies" in graph.figures
-    largest = max((abs(graph.adjacency[i, j].item()) for i, j in edges), default=0.0)
-    place = {node: at for at, node in enumerate(drawn)}
-    strokes = []
-    for i, j in edges:
-        weight = graph.adjacency[i, j].item()
-        frequency = graph.figures["frequencies"][i, j].item() if known else None
-        strokes.append(
-            Stroke(
-                place[i],
-                place[j],
-                _colour(frequency),
-                1.0 + 4.0 * abs(weight) / largest,
-                _title(graph, i, j, (i, j) in loose),
-                dashes="6 4" if weight < 0 else "",
-                head=(i, j) not in loose,
-                attributes=_data(i, j, weight, frequency),
-            )
-        )
-
-    def nodes(longest: int) -> list[Node]:
-        named = [(node, graph.names[node]) for node in drawn]
-        return [
-            Node(_short(name, longest), printable(name), f' data-column="{at}"', at in centre)
-            for at, name in named
-        ]
-
-    notes = [] if edges else ["no edges"]
-    if len(edges) < count:
-        notes.append(f"{len(edges)} of {count} edges shown")
-    if lone:
-        notes.append(f"{lone} column{'s have' if lone > 1 else ' has'} no edges")
-    paints, keys = Paints(_INK, _CARD), _keys(known, largest, bool(loose))
-    what = f"Causal graph of {len(drawn)} columns with {len(edges)} edges, causes above effects"
-    wide = in_rows(nodes(_LONGEST), strokes, paints)
-    width = max(wide.width, min(_room(keys), _PHONE))
-    svg = _svg(wide.parts, width, wide.height, keys, notes, what)
-    if width <= _PHONE:
-        return svg, ""
-    small = listed(nodes(_LONGEST_LISTED), strokes, paints, _PHONE)
-    return svg, _svg(small.parts, _PHONE, small.height + _MARGIN, keys, notes, what)
-
-
-def _svg(
-    drawing: list[str], width: float, height: float, keys: list[_Key], notes: list[str], what: str
-) -> str:
-    """A picture with what its strokes mean, and notes, below."""
-    legend, lines = _legend(keys, width, height + 12)
-    whole = height + _LEGEND + _LINE * (lines - 1)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {whole:.0f}" '
-        f'width="{width:.0f}" height="{whole:.0f}" role="img" aria-label="{what}">',
-        f"<title>{what}</title><style>{_STYLE}</style>",
-        f'<rect width="{width:.0f}" height="{whole:.0f}" fill="{_CARD}"/>',
-        *drawing,
-        *legend,
-    ]
-    if notes:
-        parts.append(
-            f'<text class="small" x="{_MARGIN}" y="{whole - 8:.0f}">{"; ".join(notes)}</text>'
-        )
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _data(i: int, j: int, weight: float, frequency: float | None) -> str:
-    """Attributes of an edge, by which the scripts of a page find and hide it."""
-    text = f' data-edge="" data-cause="{i}" data-effect="{j}" data-weight="{weight:.6g}"'
-    return text if frequency is None else f'{text} data-frequency="{frequency:.6g}"'
-
-
-class _Key(NamedTuple):
-    """What a stroke means."""
-
-    stroke: float
-    colour: str
-    text: str
-    dashes: str = ""
-
-    def room(self) -> float:
-        return 44 + 6.4 * len(self.text)
-
-
-def _keys(known: bool, largest: float, loose: bool) -> list[_Key]:
-    keys = [_Key(5, _PLAIN, f"|weight| {_number(largest)}"), _Key(2, _PLAIN, "below 0", "6 4")]
-    if known:
-        keys += [_Key(3, _colour(0.0), "rare"), _Key(3, _colour(1.0), "sure")]
-    return keys + [_Key(2, _PLAIN, "no head: either way")] * loose
-
-
-def _room(keys: list[_Key]) -> float:
-    return _MARGIN + sum(key.room() for key in keys)
-
-
-def _legend(keys: list[_Key], width: float, y: float) -> tuple[list[str], int]:
-    """What width, colour and dashes mean, from the height y on, and the number of lines."""
-    x, lines, parts = _MARGIN, 1, []
-    for key in keys:
-        if x + key.room() > width and x > _MARGIN:
-            x, y, lines = _MARGIN, y + _LINE, lines + 1
-        marks = f' stroke-dasharray="{key.dashes}"' if key.dashes else ""
-        parts.append(
-            f'<line x1="{x:.0f}" y1="{y:.0f}" x2="{x + 24:.0f}" y2="{y:.0f}" stroke="{key.colour}" '
-            f'stroke-width="{key.stroke}"{marks}/><text class="small" x="{x + 29:.0f}" '
-            f'y="{y + 4:.0f}">{key.text}</text>'
-        )
-        x += key.room()
-    return parts, lines
+    known = [own.get(name, 0.0) for name in ("frequencies", "scores")]
+    ranks = [each if each == each else 0.0 for each in known]
+    return (kind != "missing", *ranks, abs(_weight(graph, i, j, kind)))

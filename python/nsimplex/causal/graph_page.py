@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from .._page import figure, page, readable, section, table
 from .._printable import printable
 
-__all__ = ["EdgeFacts", "page_text"]
+if TYPE_CHECKING:
+    from .._graph_picture import Sketch
+
+__all__ = ["EdgeFacts", "page_text", "pictures"]
 
 
 class EdgeFacts(NamedTuple):
@@ -21,25 +24,8 @@ class EdgeFacts(NamedTuple):
     frequency: float | None = None
     low: float | None = None
     high: float | None = None
+    kind: str | None = None  #: right, reversed, extra or missing, beside a known graph
 
-
-_STYLE = (
-    "body { margin: 0; font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; } "
-    "main { max-width: 72rem; margin: auto; padding: 1rem; } "
-    "h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; } "
-    "label { display: block; margin: .5rem 0; } "
-    "input { width: 16rem; max-width: 60vw; height: 2rem; vertical-align: middle; } "
-    ".scroll { overflow: auto; border: 1px solid #ccc; max-height: 80vh; } "
-    ".scroll svg { display: block; } .narrow { display: none; } "
-    "@media (max-width: 600px) { .wide { display: none; } "
-    ".narrow { display: block; overflow-x: auto; } } "
-    "#said { min-height: 3em; margin: .5rem 0; overflow-wrap: anywhere; } "
-    "table { border-collapse: collapse; } "
-    "th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #ddd; } "
-    "th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; } "
-    "[data-edge], [data-column] { cursor: pointer; } "
-    ".far { opacity: .15; } [hidden], .gone { display: none; }"
-)
 
 # A page may have a picture for wide and another for narrow screens. Both have the edges in the
 # order of the table. Edges below a limit disappear from the pictures and from the table. Under the
@@ -90,28 +76,36 @@ update();
 """
 
 
-def page_text(svg: str, narrow: str, edges: Sequence[EdgeFacts], title: str) -> str:
-    """One HTML page with the picture of these edges, in its order, and another picture for narrow
-    screens, unless that is empty. It loads nothing, and without scripts it shows all edges."""
+def page_text(sketch: Sketch, edges: Sequence[EdgeFacts], hidden: int) -> str:
+    """One HTML page with the picture of these edges, in its order, for wide and for narrow screens.
+    It loads nothing, and without scripts it shows all edges."""
     largest = max((abs(edge.weight) for edge in edges), default=0.0)
     fields = _field("weight", "Smallest |weight|", largest)
     if any(edge.frequency is not None for edge in edges):
         fields += _field("frequency", "Smallest share of the samples", 1.0)
-    picture = f'<div class="scroll">{svg}</div>'
-    if narrow:
-        picture = f'<div class="scroll wide">{svg}</div><div class="narrow">{narrow}</div>'
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>"
-        f"<h1>{escape(title)}</h1>"
-        f'<form id="controls" hidden>{fields}<output id="count"></output></form>'
-        '<p id="said" aria-live="polite">Point at an edge or a column, or touch it, to read its '
-        "numbers. A touch of a column shows its edges alone; a touch beside the graph shows "
-        f"all.</p>{picture}"
-        f'<h2>Edges</h2><div class="scroll">{_table(edges)}</div></main>'
-        f"<script>{_SCRIPT}</script></body></html>\n"
+    picture = section(
+        "Graph",
+        '<p id="said" class="muted" aria-live="polite">Point at an edge or a column, or touch it, '
+        "to read its numbers. A touch of a column shows its edges alone; a touch beside the graph "
+        f'shows all.</p><form id="controls" hidden>{fields}<output id="count"></output></form>',
+        pictures(sketch),
     )
+    count = len(sketch.columns)
+    lead = f"{len(edges)} edges, from causes at the top down to their effects."
+    return page(
+        f"Causal graph of {count} column{'' if count == 1 else 's'}",
+        "nsimplex causal graph",
+        lead + (f" {hidden:,} more are left out." if hidden else ""),
+        picture + section("Edges", _table(edges)),
+        "Written by nsimplex.causal.",
+        script=_SCRIPT,
+    )
+
+
+def pictures(sketch: Sketch) -> str:
+    """The picture for wide and for narrow screens, as a page shows it."""
+    wide = readable(sketch.svg(), "wide", largest=1.2)
+    return wide + readable(sketch.narrow_svg(), "narrow")
 
 
 def _field(name: str, label: str, largest: float) -> str:
@@ -128,15 +122,12 @@ def _table(edges: Sequence[EdgeFacts]) -> str:
         for name in EdgeFacts._fields[2:]
         if name == "weight" or any(getattr(edge, name) is not None for edge in edges)
     ]
-    heads = "".join(f"<th>{name}</th>" for name in ("cause", "effect", *shown))
-    lines = "".join(
-        f"<tr><td>{escape(printable(edge.cause))}</td><td>{escape(printable(edge.effect))}</td>"
-        + "".join(f"<td>{_number(getattr(edge, name))}</td>" for name in shown)
-        + "</tr>"
+    rows = [
+        [*map(printable, edge[:2]), *(_cell(getattr(edge, name)) for name in shown)]
         for edge in edges
-    )
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
+    ]
+    return table(["cause", "effect", *shown], rows, kind="names")
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value:.3g}".replace("-", "−")
+def _cell(value: float | str | None) -> str:
+    return value if isinstance(value, str) else figure(value)

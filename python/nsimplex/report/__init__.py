@@ -25,6 +25,7 @@ from html import escape
 from pathlib import Path
 
 from .._build_info import TORCH_VERSION, VERSION
+from .._page import page, section, table, tile
 from .._printable import printable
 from .._whole_file import whole_file
 from .analyses import (
@@ -37,6 +38,7 @@ from .causal import (
     ball_section,
     certainty_sections,
     embedded_sections,
+    fit_headline,
     fit_sections,
     placement_sections,
     predicted_sections,
@@ -44,7 +46,7 @@ from .causal import (
 )
 from .curvature import curvature_sections
 from .dag import learned_section
-from .elements import amount, megabytes, page, section, table, tile
+from .elements import amount, megabytes
 from .graphs import encoding_sections, graph_sections
 from .language import (
     comparison_sections,
@@ -143,11 +145,6 @@ def write_report(directory: str | os.PathLike, *, columns: Sequence[str] = ()) -
 def sections_of(run: Run, columns: Sequence[str] = ()) -> list[str]:
     """All that a run directory tells, but for the machine. Pictures of learned graphs show the part
     around ``columns`` if there are some."""
-    sections = []
-    for make in dict.fromkeys(SECTIONS.values()):
-        folders = run.having_kinds({kind for kind, own in SECTIONS.items() if own is make})
-        if folders:
-            sections += make(folders)
     graphs = _learned(run)
     for name in columns:
         if not any(name in graph.names for graph in graphs):
@@ -155,7 +152,11 @@ def sections_of(run: Run, columns: Sequence[str] = ()) -> list[str]:
                 f"[write_report] columns: expected names of columns of a learned graph, got "
                 f"{printable(name)[:60]!r}"
             )
-    sections += [learned_section(graph, columns) for graph in graphs]
+    sections = [learned_section(graph, columns, len(graphs) == 1) for graph in graphs]
+    for make in dict.fromkeys(SECTIONS.values()):
+        folders = run.having_kinds({kind for kind, own in SECTIONS.items() if own is make})
+        if folders:
+            sections += make(folders)
     sections += [ball_section(ball) for each in run.folders if (ball := read_ball(each.path))]
     if run.samples:
         sections.append(samples_section(run.samples))
@@ -331,12 +332,47 @@ def _machine(run: Run) -> str:
     return section("Machine", f"<dl>{items}</dl>", repeat)
 
 
+#: What a run is about, by the sections that its lines have: a title, and words below it.
+_THEMES: dict[Callable[[list[Folder]], list[str]], tuple[str, str]] = {
+    match_sections: ("Match task", "which models find numbers that match"),
+    language_sections: ("Language model", "its loss over training"),
+    comparison_sections: ("Language models compared", "losses under equal conditions"),
+    scaling_sections: ("Losses by size", "language models as they grow"),
+    graph_sections: ("Graph models compared", "accuracy and cost on graphs"),
+    trained_graph_sections: ("Model of graphs", "what it learned, and how well it predicts"),
+    embedded_sections: ("Embedded graph", "how well distances tell ancestors"),
+    placement_sections: ("Graphs in the ball", "what a pull to the origin keeps and costs"),
+    predicted_sections: ("Answers for new rows", "what a trained model predicts"),
+    encoding_sections: ("Causal encodings compared", "models with one encoding each"),
+}
+
+
+def headline(run: Run) -> tuple[str, str]:
+    """The title of the page and the words below it, by what the run did."""
+    fits = [row for folder in run.folders for row in folder.rows if row["kind"] == "fit"]
+    if len(fits) == 1:
+        return fit_headline(fits[0])
+    if fits:
+        return f"{len(fits)} causal graphs", "Learned from tables, with what is known about them."
+    own = {SECTIONS[row["kind"]] for f in run.folders for row in f.rows if row["kind"] in SECTIONS}
+    found = [words for make, words in _THEMES.items() if make in own]
+    if run.bench or run.compare:
+        found.append(("Speed", "rates of attention on this machine"))
+    if not found:
+        return f"Run {run.name}", "What this run measured."
+    titles = [title for title, _ in found]
+    title = ", ".join([titles[0], *(each[0].lower() + each[1:] for each in titles[1:])])
+    said = "; ".join(words for _, words in found)
+    return title, f"{said[0].upper()}{said[1:]}."
+
+
 def render(run: Run, sections: list[str]) -> str:
     """The whole page."""
+    title, lead = headline(run)
     return page(
-        run.name,
-        "nsimplex run report",
-        "Higher-order attention: what this run trained, drew and measured.",
+        title,
+        f"nsimplex run report · {run.name}",
+        lead,
         f"{_tiles(run)}{''.join(sections)}{_machine(run)}",
-        "Written by nsimplex report. One file, nothing is loaded from elsewhere.",
+        "Written by nsimplex report.",
     )

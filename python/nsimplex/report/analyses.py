@@ -7,20 +7,8 @@ from statistics import median_low
 
 import matplotlib
 
-from .elements import (
-    MUTED,
-    SERIES,
-    STYLE,
-    VIOLATED,
-    amount,
-    name_axes,
-    new_axes,
-    section,
-    spread_labels,
-    svg,
-    table,
-    whole,
-)
+from .._page import VIOLATED, section, table
+from .elements import MUTED, SERIES, STYLE, amount, name_axes, new_axes, spread_labels, svg, whole
 from .language import transfer_parts
 from .run import Folder, Row, having, number
 from .smoothing import layer_parts, smoothing_parts

@@ -14,6 +14,7 @@ from matplotlib.patches import Circle
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
+from .._page import section, table
 from .elements import (
     INK,
     LINE,
@@ -22,11 +23,10 @@ from .elements import (
     STYLE,
     amount,
     finish,
+    legend_below,
     new_axes,
-    section,
     spread_labels,
     svg,
-    table,
     whole,
 )
 from .learned import Ball
@@ -60,31 +60,25 @@ def answers_figure(row: Row, name: str) -> str:
         **{_TITLES.get(n, n): each for n, each in _baselines(row).items()},
     }
     with matplotlib.rc_context(STYLE):
-        drawing, axes = new_axes(height=0.5 + 0.42 * len(answers))
-        for at, each in enumerate(answers.values()):
-            for shift, key, color in ((-0.19, "f1", SERIES[0]), (0.19, "auprc", SERIES[1])):
-                value = number(each, key) or 0.0
-                axes.barh(
-                    at + shift,
-                    value,
-                    height=0.34,
-                    color=color if at == 0 else MUTED,
-                    alpha=1 if key == "f1" else 0.55,
-                )
-                axes.text(
-                    value + 0.01, at + shift, f"{key.upper()} {value:.2f}", va="center", fontsize=8
-                )
+        drawing, axes = new_axes(height=0.8 + 0.42 * len(answers))
+        for shift, key, alpha in ((-0.19, "f1", 1.0), (0.19, "auprc", 0.55)):
+            for at, each in enumerate(answers.values()):
+                value, color = number(each, key) or 0.0, SERIES[0] if at == 0 else MUTED
+                label = key.upper() if at == 0 else None
+                axes.barh(at + shift, value, 0.34, color=color, alpha=alpha, label=label)
+                axes.text(value + 0.01, at + shift, f"{value:.2f}", va="center", fontsize=9)
         axes.set_yticks(range(len(answers)), list(answers))
         axes.invert_yaxis()
-        axes.set_xlim(0, 1.3)  # also a narrow chart has room for the numbers
-        finish(axes, "F1 of the graph, AUPRC of the scores", "")
+        axes.set_xlim(0, 1.15)  # also a narrow chart has room for the numbers
+        finish(axes, "", "")
+        legend_below(axes)
         return svg(
             drawing,
             f"fit-{name}",
             "F1 and AUPRC of the estimator and of the baselines",
-            "See how much longer the bars of the estimator are than the grey ones of the "
-            "baselines. F1 compares the edges with the true graph, and AUPRC the order of their "
-            "scores.",
+            "See how much longer the blue bars of the estimator are than the grey ones of the "
+            "baselines. F1 compares the edges with the true graph, and AUPRC, paler, the order of "
+            "their scores.",
         )
 
 
@@ -119,8 +113,9 @@ def _fit(row: Row, name: str) -> str:
         *(f.upper() if f != "precision" and f != "recall" else f for f in figures),
     ]
     seconds = amount(number(row, "seconds"), 3, " s")
+    beside = "Beside the known graph" if known else "Beside graphs that know nothing"
     return section(
-        f"Causal graph of {row.get('table', name)}".replace("\\", "/"),
+        f"{beside}: {row.get('table', name)}".replace("\\", "/"),
         f'<p class="muted">{whole(row, "observations")} observations of {whole(row, "features")} '
         f"columns; the fit took {seconds}.</p>",
         answers_figure(row, name) if known else "",
@@ -198,6 +193,20 @@ def _predicted(rows: list[Row], name: str) -> str:
     labels = [str(row["label"]) for row in rows if row.get("label") is not None]
     body = [[label, str(labels.count(label))] for label in sorted(set(labels))]
     return section(f"Answers for new rows: {name}", table(["class", "rows"], body)) if body else ""
+
+
+def fit_headline(row: Row) -> tuple[str, str]:
+    """The title of the page about one learned graph, and the result in a sentence."""
+    title = f"Causal graph of {whole(row, 'features')} columns"
+    lead = f"{whole(row, 'edges')} edges, learned from {whole(row, 'observations')} rows."
+    if (own := number(row, "f1")) is None:
+        return title, lead
+    others = {_TITLES.get(n, n): number(each, "f1") or 0.0 for n, each in _baselines(row).items()}
+    lead += f" F1 against the known graph is {own:.2f}"
+    if others:
+        best = max(others, key=others.__getitem__)
+        lead += f"; the best that knows nothing, {best}, reaches {others[best]:.2f}"
+    return title, lead + "."
 
 
 def fit_sections(folders: list[Folder]) -> list[str]:

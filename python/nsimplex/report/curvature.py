@@ -8,8 +8,9 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
+from .._page import section, table
 from .._safetensors import Safetensors
-from .elements import INK, SERIES, STYLE, amount, name_axes, new_axes, section, svg, table
+from .elements import INK, SERIES, STYLE, amount, name_axes, new_axes, svg
 from .run import Folder, Row, number
 
 _KINDS = ("plain", "augmented", "balanced")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import itertools
-import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -23,8 +22,7 @@ from matplotlib.ticker import (
     MaxNLocator,
 )
 
-from .._printable import printable
-from .page_style import PAGE_STYLE
+from .._page import POWERS, alone, readable, short
 from .run import Row, number
 
 
@@ -38,60 +36,6 @@ def amount(value: float | None, digits: int = 1, unit: str = "") -> str:
 
 def megabytes(value: float | None) -> str:
     return "–" if value is None else f"{value / 1e6:,.1f} MB"
-
-
-#: What a verdict says of a statement that does not hold.
-VIOLATED = "violated"
-
-
-def table(
-    header: list[str],
-    rows: list[list[str]],
-    strong: int | None = None,
-    good: Collection[int] | None = None,
-) -> str:
-    """``strong``: the column whose cells are green, in the rows ``good`` or else in all rows."""
-
-    def cell(row: int, index: int, text: str) -> str:
-        marked = index == strong and text != "–" and (good is None or row in good)
-        kind = ' class="strong"' if marked else ""
-        kind = ' class="failed"' if marked and text == VIOLATED else kind
-        return f"<td{kind}>{escape(text)}</td>"
-
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in header)
-    body = "".join(
-        "<tr>" + "".join(cell(r, i, t) for i, t in enumerate(row)) + "</tr>"
-        for r, row in enumerate(rows)
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def section(title: str, *parts: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{''.join(parts)}</section>"
-
-
-def tile(value: str, label: str, note: str) -> str:
-    return (
-        f'<div class="tile"><b>{escape(value)}</b><div class="label">{escape(label)}</div>'
-        f'<div class="note">{escape(note)}</div></div>'
-    )
-
-
-def page(title: str, kind: str, lead: str, body: str, footer: str, *, head: str = "") -> str:
-    """A whole page, one file that loads nothing. `head` is added to the page's head as it is."""
-    shown = escape(title)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{shown} – nsimplex</title><style>{PAGE_STYLE}</style>{head}</head><body><main>"
-        f'<header><p class="kind">{escape(kind)}</p><h1>{shown}</h1>'
-        f'<p class="muted">{escape(lead)}</p></header>'
-        f"{body}<footer>{escape(footer)}</footer></main></body></html>\n"
-    )
 
 
 def whole(row: Row, key: str) -> str:
@@ -242,41 +186,20 @@ def _part_ticks(axes) -> None:
 
 
 def picture(text: str, width: int = 0) -> str:
-    """What :func:`svg` returns as a file of its own, which has no page to take colours from: on
-    white, in the light colours. ``width`` in pixels; 0: as wide as there is room."""
-    text = text[text.index("<svg") : text.index("</svg>") + len("</svg>")]
-    for name, color in re.findall(r"(--[\w-]+): (#\w+)", PAGE_STYLE.partition("@media")[0]):
-        text = text.replace(f"var({name})", color)
-    tag, rest = text.split(">", 1)
+    """What :func:`svg` returns as a file of its own, on white. ``width`` in pixels; 0: as wide as
+    there is room."""
+    text = alone(text[text.index("<svg") : text.index("</svg>") + len("</svg>")])
     wide = f' width="{width}"' if width else ""
-    background = '<rect width="100%" height="100%" fill="#ffffff"/>'
-    return f'{tag}{wide} font-family="sans-serif">{background}{rest}\n'
-
-
-_LEAST_TEXT = 11  # pixels
-
-
-def readable(text: str, screens: str = "") -> str:
-    """A picture whose letters have at least 11 pixels: a narrow screen scrolls it sideways where it
-    would have to shrink it further. ``screens``: "wide" or "narrow", those that show it."""
-    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", text)]
-    width = re.search(r'viewBox="\S+ \S+ ([\d.]+) ', text)
-    if not sizes or width is None:
-        return text
-    least = math.ceil(float(width[1]) * _LEAST_TEXT / min(sizes))
-    kinds = f"scroll {screens}".rstrip()
-    return f'<div class="{kinds}"><div style="min-width: {least}px">{text}</div></div>'
+    return text.replace(">", f'{wide} font-family="sans-serif">', 1) + "\n"
 
 
 class _Powers(LogFormatterSciNotation):
     """Powers as text: matplotlib's own are mathematics, which no text here is read as."""
 
-    _DIGITS = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
     def __call__(self, x: float, pos: int | None = None) -> str:
         text = re.sub(
             r"\^\{([^}]*)\}",
-            lambda found: found[1].translate(self._DIGITS),
+            lambda found: found[1].translate(POWERS),
             super().__call__(x, pos),
         )
         return (
@@ -355,18 +278,6 @@ def spread_levels(axes, levels: list[tuple[float, str, str]]) -> None:
 def name_axes(axes, text: str) -> None:
     """Names what axes show, at their left."""
     axes.set_title(text, loc="left", fontsize=10.5, color=MUTED, pad=10)
-
-
-_NAME = 18  # letters of a name
-
-
-def short(name: str, most: int = _NAME) -> str:
-    """A name on one line, its middle left out where it is long; quotation marks for an empty
-    one."""
-    text = printable(name[: 2 * most] + name[-2 * most :] if len(name) > 4 * most else name)
-    if not text:
-        return '""'
-    return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 
 
 _MOST_CELLS = 60  # a side; larger matrices are drawn in blocks

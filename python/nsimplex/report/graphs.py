@@ -7,19 +7,8 @@ from dataclasses import dataclass, field
 
 import matplotlib
 
-from .elements import (
-    MUTED,
-    SERIES,
-    STYLE,
-    amount,
-    dashes,
-    finish,
-    new_axes,
-    section,
-    spread_labels,
-    svg,
-    table,
-)
+from .._page import section, table
+from .elements import MUTED, SERIES, STYLE, amount, dashes, finish, new_axes, spread_labels, svg
 from .run import Folder, Row, having, latest, number
 
 

@@ -11,6 +11,7 @@ from statistics import median_low
 import matplotlib
 from matplotlib.ticker import FuncFormatter
 
+from .._page import section, table
 from .elements import (
     MUTED,
     SERIES,
@@ -20,10 +21,8 @@ from .elements import (
     finish,
     name_axes,
     new_axes,
-    section,
     spread_labels,
     svg,
-    table,
     whole,
 )
 from .run import Folder, Row, having, number

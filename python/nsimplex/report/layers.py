@@ -6,19 +6,8 @@ from typing import Any
 
 import matplotlib
 
-from .elements import (
-    SERIES,
-    STYLE,
-    dashes,
-    finish,
-    legend_below,
-    new_axes,
-    section,
-    short,
-    svg,
-    table,
-    whole,
-)
+from .._page import section, short, table
+from .elements import SERIES, STYLE, dashes, finish, legend_below, new_axes, svg, whole
 from .run import Folder, Row, number
 
 _CHARTS = (

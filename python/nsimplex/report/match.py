@@ -8,6 +8,7 @@ from statistics import median_low
 import matplotlib
 from matplotlib.ticker import FuncFormatter
 
+from .._page import section, table, tile
 from .elements import (
     MUTED,
     SERIES,
@@ -16,12 +17,9 @@ from .elements import (
     finish,
     new_axes,
     percent,
-    section,
     spread_labels,
     spread_levels,
     svg,
-    table,
-    tile,
 )
 from .run import Folder, Row, having, number
 

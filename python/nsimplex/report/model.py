@@ -7,21 +7,9 @@ from html import escape
 import matplotlib
 from matplotlib.ticker import MaxNLocator
 
+from .._page import page, section, table, tile
 from ..analysis.model_report import LayerReport, ModelReport
-from .elements import (
-    MUTED,
-    SERIES,
-    STYLE,
-    amount,
-    dashes,
-    legend_below,
-    new_axes,
-    page,
-    section,
-    svg,
-    table,
-    tile,
-)
+from .elements import MUTED, SERIES, STYLE, amount, dashes, legend_below, new_axes, svg
 
 _Curve = tuple[str, str]  # name, field of LayerReport
 

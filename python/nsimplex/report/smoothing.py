@@ -9,17 +9,8 @@ from typing import NamedTuple
 
 import matplotlib
 
-from .elements import (
-    MUTED,
-    SERIES,
-    STYLE,
-    amount,
-    name_axes,
-    new_axes,
-    svg,
-    table,
-    whole,
-)
+from .._page import table
+from .elements import MUTED, SERIES, STYLE, amount, name_axes, new_axes, svg, whole
 from .run import Folder, Row, having, number
 
 #: label, places, heights

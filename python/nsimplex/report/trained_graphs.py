@@ -7,21 +7,9 @@ from typing import Any
 
 import matplotlib
 
+from .._page import readable, section, short, table
 from ..viz.graph_drawing import MOST_NODES, graph_drawing
-from .elements import (
-    SERIES,
-    STYLE,
-    amount,
-    finish,
-    new_axes,
-    percent,
-    readable,
-    section,
-    short,
-    svg,
-    table,
-    whole,
-)
+from .elements import SERIES, STYLE, amount, finish, new_axes, percent, svg, whole
 from .run import Folder, Row, having, number
 
 #: Metrics of a validation, and whether the page draws them. The first that a run has is drawn.

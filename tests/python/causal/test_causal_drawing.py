@@ -1,6 +1,8 @@
 """Pictures of graphs, and graphs for networkx and igraph."""
 
+import itertools
 import re
+import zlib
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +18,7 @@ CHAIN = torch.tensor([[0, 2.0, -0.5, 0], [0, 0, 1.0, 0], [0, 0, 0, 0], [0, 0, 0,
 
 def parts(picture):
     """Titles, boxes, edges and texts of a picture that is well-formed XML."""
+    assert "var(" not in picture.svg  # a file has no page to take colours from
     root = ElementTree.fromstring(picture.svg)
     return (
         [each.text for each in root.iter(f"{SVG}title")],
@@ -71,18 +74,69 @@ def test_confidence_is_colour():
     made = causal.simulate(nodes=6, degree=1, observations=60, seed=4)
     graph = CausalGraph(confidence=20, standardise=True).fit(made.table, names=list("abcdef"))
     titles, _, edges, texts = parts(graph.draw())
-    assert "sure" in texts and any("% of the samples, score" in title for title in titles)
+    assert "pale colour: in few samples" in texts
+    assert any("% of the samples, score" in title for title in titles)
     assert any("[" in title for title in titles)
-    dark = {}
-    for edge, title in zip(edges, [title for title in titles if "→" in title]):
-        share = int(re.search(r"in (\d+)% of", title)[1])
-        dark[share] = sum(int(edge.get("stroke")[at : at + 2], 16) for at in (1, 3, 5))
-    shares = sorted(dark)
-    assert len(shares) > 1 and [dark[s] for s in shares] == sorted(dark.values(), reverse=True)
+    faint = {}
+    root = ElementTree.fromstring(graph.draw().svg)
+    for group in root.iter(f"{SVG}g"):
+        if group.get("data-edge") is not None:
+            faint[float(group.get("data-frequency"))] = float(group.get("opacity", 1))
+    shares = sorted(faint)
+    assert len(shares) > 1 and [faint[s] for s in shares] == sorted(faint.values())
+    assert len({edge.get("style") for edge in edges}) == 1  # one colour
+
+
+def test_a_known_graph_is_compared_by_colours_and_marks():
+    learned, known = torch.zeros(2, 4, 4)
+    learned[0, 1], learned[1, 2], learned[2, 3] = 1.0, -2.0, 0.5
+    known[0, 1], known[2, 1], known[0, 3] = 1.0, 1.0, -3.0
+    picture = causal.draw_graph(learned, truth=known)
+    kinds = {(each.cause, each.effect): each.kind for each in picture.facts}
+    assert kinds == {
+        ("x0", "x1"): "right",
+        ("x1", "x2"): "reversed",
+        ("x2", "x3"): "extra",
+        ("x0", "x3"): "missing",
+    }
+    titles, _, edges, texts = parts(picture)
+    assert "x0 → x3: true weight −3, missing" in titles
+    assert len({edge.get("style") for edge in edges}) == 4
+    assert {"right: in the known graph too (1)", "reversed in the known graph (1)"} <= set(texts)
+
+
+def heads_of(svg):
+    """Left and right ends of arrow heads by the height of their tips."""
+    found = {}
+    for path in ElementTree.fromstring(svg).iter(f"{SVG}path"):
+        if path.get("class") == "head":
+            numbers = [float(number) for number in re.findall(r"[\d.]+", path.get("d"))]
+            found.setdefault(numbers[1], []).append((min(numbers[::2]), max(numbers[::2])))
+    return found
+
+
+def test_arrow_heads_into_one_node_are_apart():
+    graph = torch.zeros(9, 9)
+    graph[:8, 8] = torch.linspace(-3, 2, 8)
+    (heads,) = heads_of(causal.draw_graph(graph).svg).values()
+    assert len(heads) == 8
+    heads.sort()
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(heads))
+
+
+def test_a_small_graph_fills_its_page_and_has_a_readable_legend():
+    made = causal.simulate(nodes=12, degree=2, observations=50, seed=3)
+    root = ElementTree.fromstring(causal.draw_graph(made.weights).svg)
+    boxes = [each for each in root.iter(f"{SVG}rect") if each.get("rx")]
+    ends = [float(b.get("x")) + end * float(b.get("width")) for b in boxes for end in (0, 1)]
+    assert float(root.get("width")) == 760 and max(ends) - min(ends) > 300
 
 
 def test_edges_without_a_direction_have_no_head():
-    heads = [causal.draw_graph(CHAIN, reversible=pairs).svg.count(" Z") for pairs in ([], [(0, 1)])]
+    heads = [
+        causal.draw_graph(CHAIN, reversible=pairs).svg.count('class="head"')
+        for pairs in ([], [(0, 1)])
+    ]
     assert heads == [3, 2]
     assert "the direction cannot be told" in causal.draw_graph(CHAIN, reversible=[(0, 1)]).svg
 
@@ -140,7 +194,11 @@ def test_a_page_is_one_file_with_every_number(tmp_path):
     picture = graph.draw()
     picture.save(tmp_path / "graph.HTML")
     page = (tmp_path / "graph.HTML").read_text(encoding="utf-8")
-    assert picture.svg in page and page.startswith("<!doctype html>")
+    assert (
+        page.startswith("<!doctype html>")
+        and f"<h1>Causal graph of {len(picture.columns)} " in page
+    )
+    assert "prefers-color-scheme: dark" in page and "stroke: var(--edge)" in page
     assert 'name="viewport"' in page and "http" not in page.replace(
         'xmlns="http://www.w3.org/2000/svg"', ""
     )
@@ -151,7 +209,8 @@ def test_a_page_is_one_file_with_every_number(tmp_path):
     for (i, j), facts in zip(picture.edges, picture.facts):
         edge = known[facts.cause, facts.effect]
         assert (names[i], names[j]) == (edge.cause, edge.effect)
-        assert facts == (*edge[:2], edge.weight, edge.score, edge.frequency, edge.low, edge.high)
+        known_of = (edge.weight, edge.score, edge.frequency, edge.low, edge.high)
+        assert facts == (*edge[:2], *known_of, None)
         place = f'data-cause="{i}" data-effect="{j}" data-weight="{edge.weight:.6g}"'
         assert f'{place} data-frequency="{edge.frequency:.6g}"' in page
 
@@ -165,7 +224,7 @@ def test_a_page_of_many_columns_has_a_picture_for_phones(tmp_path):
     wide, narrow = (
         ElementTree.fromstring(each) for each in re.findall(r"<svg.*?</svg>", page, re.S)
     )
-    assert float(wide.get("width")) <= 940 and float(narrow.get("width")) == 340
+    assert float(wide.get("width")) <= 940 and float(narrow.get("width")) == 328
     for root in (wide, narrow):
         edges = [each for each in root.iter(f"{SVG}g") if each.get("data-edge") is not None]
         pairs = [(int(each.get("data-cause")), int(each.get("data-effect"))) for each in edges]
@@ -174,21 +233,60 @@ def test_a_page_of_many_columns_has_a_picture_for_phones(tmp_path):
     for i, j in picture.edges:
         assert texts[names[i]] < texts[names[j]]
     assert "font-size: 12px" in page
-    small = causal.draw_graph(CHAIN)
-    small.save(tmp_path / "small.html")
-    assert (tmp_path / "small.html").read_text(encoding="utf-8").count("<svg") == 1
 
 
 def test_a_page_of_a_bare_matrix(tmp_path):
     causal.draw_graph(CHAIN).save(tmp_path / "graph.html")
     page = (tmp_path / "graph.html").read_text(encoding="utf-8")
     assert '<input id="weight" type="range" min="0" max="2"' in page
-    assert 'id="frequency"' not in page and "<th>score</th>" not in page
+    assert 'id="frequency"' not in page and ">score</th>" not in page
     causal.draw_graph(torch.zeros(2, 2)).save(tmp_path / "empty.html")
     assert "no edges" in (tmp_path / "empty.html").read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match=r"a name that ends in \.svg or \.html, got .*pdf'"):
-        causal.draw_graph(CHAIN).save(tmp_path / "graph.pdf")
+    with pytest.raises(ValueError, match=r"ends in \.svg, \.html, \.png or \.pdf, got .*gif'"):
+        causal.draw_graph(CHAIN).save(tmp_path / "graph.gif")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["empty.html", "graph.html"]
+
+
+def test_every_kind_of_file_has_all_columns(tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = causal.draw_graph(CHAIN, ["sun", "$moon_", "tides", "alone"])
+    begins = {"svg": b"<svg ", "html": b"<!doctype html>", "png": b"\x89PNG\r\n", "pdf": b"%PDF-"}
+    files = {}
+    for kind, magic in begins.items():
+        picture.save(tmp_path / f"graph.{kind.upper()}")
+        files[kind] = (tmp_path / f"graph.{kind.upper()}").read_bytes()
+        assert files[kind].startswith(magic)
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", files["pdf"], re.DOTALL)
+    shown = b"".join(zlib.decompressobj().decompress(each) for each in streams if each[:1] == b"x")
+    letters = b"".join(re.findall(rb"\(([^()]*)\)", shown))  # each text may be in several parts
+    for name in (b"sun", b"$moon_", b"tides"):
+        assert name in files["svg"] and name in files["html"] and name in letters
+    assert len(list(tmp_path.iterdir())) == 4
+    with pytest.raises(OSError, match="cannot write .*graph.png"):
+        picture.save(tmp_path / "none" / "graph.png")
+
+
+def test_axes_of_matplotlib_have_the_same_picture():
+    figures = pytest.importorskip("matplotlib.figure")
+    picture = causal.draw_graph(CHAIN, reversible=[(0, 1)], truth=CHAIN.T)
+    ax = figures.Figure(figsize=(4, 3)).subplots()
+    assert picture.to_axes(ax) is ax
+    assert [text.get_text() for text in ax.texts] == ["x0", "x1", "x2"]
+    kinds = [type(patch).__name__ for patch in ax.patches]
+    assert (kinds.count("PathPatch"), kinds.count("Polygon")) == (3, 2)
+    assert kinds.count("FancyBboxPatch") == 3 and len(ax.lines) == 3  # a mark per reversed edge
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words == [text for text in parts(picture)[3] if text not in ("x0", "x1", "x2")][:-1]
+    with pytest.raises(TypeError, match=r"\[to_axes\] ax: expected axes of matplotlib, got 3"):
+        picture.to_axes(3)
+
+
+def test_without_matplotlib_a_png_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    says = r"save to \.png needs matplotlib: python -m pip install matplotlib"
+    with pytest.raises(ModuleNotFoundError, match=says):
+        causal.draw_graph(CHAIN).save(tmp_path / "graph.png")
+    assert not list(tmp_path.iterdir())
 
 
 def test_igraph_gets_everything_known():

@@ -190,9 +190,9 @@ def test_a_given_graph_has_no_scores_of_another(table):
     assert [edge[:2] for edge in alone.edges()] == [("x0", "x2"), ("x2", "x3")]
 
 
-@pytest.mark.parametrize("name", ["graph.png", "graph.PDF", "html.gif"])
+@pytest.mark.parametrize("name", ["graph.eps", "graph.JPG", "html.gif"])
 def test_pictures_are_saved_as_what_they_are(name, tmp_path):
-    expected = r"\[save\] path: expected a name that ends in \.svg or \.html, got"
+    expected = r"\[save\] path: expected a name that ends in \.svg, \.html, \.png or \.pdf, got"
     with pytest.raises(ValueError, match=expected):
         causal.draw_graph(weights()).save(tmp_path / name)
     assert not list(tmp_path.iterdir())

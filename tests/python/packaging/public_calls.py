@@ -290,6 +290,7 @@ CALLS = {
             low=_chain(),
             high=_chain(),
             reversible=[(0, 1)],
+            truth=_chain(),
         ),
     ),
     "causal.to_networkx": lambda: ([_chain(), ["a", "b", "c"]], {}),

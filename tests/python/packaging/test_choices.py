@@ -193,7 +193,6 @@ TEXTS = {
     "CausalPipeline": "layer",
     "CausalPipeline.encode": "gene_ids",
     "EquivariantClass": "name",
-    "GraphPicture": "svg narrow",
     "JsonTokenizer": "separator",
     "JsonTokenizer.encode": "text",
     "LayerReport": "name kind block",

@@ -47,7 +47,12 @@ def page_of(folder, *rows):
 
 def test_an_answer_stands_beside_those_that_know_nothing(tmp_path):
     page = page_of(tmp_path, FIT)
-    assert "Causal graph of cells &amp; more.csv" in page
+    assert "<h1>Causal graph of 11 columns</h1>" in page
+    lead = (
+        "17 edges, learned from 853 rows. F1 against the known graph is 0.80; the best that knows "
+    )
+    assert lead + "nothing, sorted by variance, reaches 0.80." in page
+    assert "Beside the known graph: cells &amp; more.csv" in page
     for text in (
         "order (free variances)",
         "sorted by variance",
@@ -72,9 +77,9 @@ def test_a_graph_without_a_known_one_has_no_columns_of_errors(tmp_path):
 
 def test_the_least_shd_alone_is_green(tmp_path):
     page = page_of(tmp_path, FIT)
-    assert page.count('class="strong"') == 1 and '<td class="strong">3</td>' in page
+    assert page.count('class="strong"') == 1 and '<td data-of="SHD" class="strong">3</td>' in page
     page = page_of(tmp_path, {**FIT, "at_0.3": {**FIT["at_0.3"], "shd": 2}})
-    assert page.count('class="strong"') == 1 and '<td class="strong">2</td>' in page
+    assert page.count('class="strong"') == 1 and '<td data-of="SHD" class="strong">2</td>' in page
 
 
 def test_without_a_truth_there_are_no_figures(tmp_path):

@@ -414,7 +414,7 @@ def test_a_comparison_has_curves_differences_and_runs(tmp_path):
         "0.875",
     ):
         assert text in page.text
-    assert "Language model" not in page.text and "Match3" not in page.text
+    assert "Validation is text" not in page.text and "Match3" not in page.text
 
 
 def test_a_single_seed_has_no_interval(tmp_path):

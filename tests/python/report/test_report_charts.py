@@ -34,7 +34,7 @@ def assert_apart(names, width, height):
 def test_a_learned_graph_says_what_to_see(tmp_path):
     test_report_learned.write_run(tmp_path, list("abcd"), test_report_learned.random_dag(4, 5))
     text, _ = read(tmp_path)
-    above = text.partition("Learned graph")[2].partition('<div style="max-width')[0]
+    above = text.partition("Learned graph")[2].partition('<div class="scroll')[0]
     assert above.endswith("edges lead down from causes to effects.</p>")
 
 

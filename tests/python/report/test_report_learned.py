@@ -17,9 +17,9 @@ import test_causal_report
 from report_page import read, write_lines
 
 from nsimplex._layered import causal_order, crossings, layers_of, place_nodes
+from nsimplex._page import short
 from nsimplex.report import write_report
-from nsimplex.report.dag import strongest
-from nsimplex.report.elements import shades, short
+from nsimplex.report.elements import shades
 from nsimplex.report.learned import (
     EXTRA,
     MISSING,
@@ -79,30 +79,36 @@ def test_edges_are_right_reversed_extra_or_missing(tmp_path):
     ]
     text, page = read(tmp_path)
     for words in (
-        "6 nodes and 3 learned edges. The true graph has 3 edges.",
+        "6 nodes and 3 learned edges. The known graph has 3 edges.",
         "1 node has no edges: f.",
         "true weight",
-        "extra: the true graph does not have it (1)",
-        "missing: only the true graph has it (1)",
-        "reversed: the true graph has it the other way round (1)",
-        "right: it is in the true graph (1)",
+        "extra: not in the known graph (1)",
+        "missing: in the known graph only (1)",
+        "reversed in the known graph (1)",
+        "right: in the known graph too (1)",
+        "dashed: weight below 0",
     ):
         assert words in page.text, words
-    assert text.count('class="matrix"') == 3 and text.count('class="key"') == 4
-    assert "<tr><td>b</td><td>c</td><td>−2</td><td>8</td><td>0</td><td>reversed</td></tr>" in text
-    assert "<tr><td>d</td><td>e</td><td>–</td><td>22</td><td>−3</td><td>missing</td></tr>" in text
-    # Kinds differ in their dashes, not in colour alone.
-    dashes = re.findall(r'stroke-width="2.4"( stroke-dasharray="[^"]*")?', text)
-    assert len(set(dashes)) == 4
+    assert text.count('class="matrix"') == 3
+    rows = [re.sub(r' data-of="[^"]*"', "", row) for row in re.findall(r"<tr>.*?</tr>", text)]
+    assert "<tr><td>b</td><td>c</td><td>−2</td><td>8</td><td>0</td><td>reversed</td></tr>" in rows
+    assert "<tr><td>d</td><td>e</td><td>–</td><td>22</td><td>−3</td><td>missing</td></tr>" in rows
+    # Kinds differ in their marks, not in colour alone; dashes are weights below 0 in every picture.
+    for picture in re.findall(r"<svg xmlns.*?</svg>", text, re.DOTALL):
+        edges = re.findall(r"<g data-edge.*?</g>", picture)
+        assert len(edges) == 4 and len(re.findall('class="mark"', "".join(edges))) == 3
+        dashed = [each for each in edges if "stroke-dasharray" in each]
+        assert len(dashed) == 2 and all("weight −" in each for each in dashed)
 
 
-def test_without_a_truth_edges_are_told_apart_by_sign(tmp_path):
+def test_without_a_truth_edges_have_one_colour(tmp_path):
     write_run(tmp_path, NAMES, WEIGHTS, SCORES)
     (tmp_path / "truth.csv").write_text(
         csv_of(NAMES, TRUTH)
     )  # of an earlier run, which was written over
     text, page = read(tmp_path)
-    assert "weight above 0 (2)" in page.text and "weight below 0 (1)" in page.text
+    assert "dashed: weight below 0" in page.text and 'class="mark"' not in text
+    assert set(re.findall(r'class="edge".*?stroke: var\((.*?)\)', text)) == {"--edge"}
     assert "true weight" not in page.text and text.count('class="matrix"') == 2
     assert "2 nodes have no edges: e, f." in page.text
 
@@ -145,19 +151,17 @@ def test_a_large_graph_shows_its_strongest_edges(tmp_path):
     weights = random_dag(1000, 1500)
     write_run(tmp_path, names, weights, np.abs(weights) + 0.1, weights)
     text, page = read(tmp_path)
-    assert (
-        "The picture of the whole graph is left out, because it has 1,000 nodes and 1,500 edges."
-        in page.text
-    )
+    shown = re.search(r"The picture shows the strongest (\d+) of 1,500 edges\.", page.text)
+    assert f"{shown[1]} of 1,500 edges shown" in page.text
     assert (
         "1,300 more edges are left out of this table; graph.tsv and truth.tsv have them all."
         in page.text
     )
     assert len(text) < 3_000_000
-    edges = read_learned(tmp_path, has_truth=False).edges()
-    shown = strongest(edges)
-    assert len({node for e in shown for node in (e.cause, e.effect)}) <= 60
-    assert max(edges, key=lambda e: abs(e.weight)) in shown
+    wide = text.partition("<svg xmlns")[2].partition("</svg>")[0]
+    drawn = set(re.findall(r'data-column="(\d+)"', wide))
+    i, j = np.unravel_index(np.abs(weights).argmax(), weights.shape)
+    assert len(drawn) <= 60 and {str(i), str(j)} <= drawn
 
 
 NAMED = [
@@ -282,7 +286,7 @@ def test_frequencies_of_samples_are_drawn_and_listed(tmp_path):
     weights[0, 1], weights[1, 2] = 2.0, -1.0
     write_run(tmp_path / "run", ["a", "b", "c"], weights)
     page = read(tmp_path / "run")[0]
-    assert "in samples" not in page and "paler" not in page
+    assert "in samples" not in page and "in few samples" not in page
     lines = ["cause,effect,weight,frequency,connected,ancestor,low,high", "a,b,2.0,0.9,1,1,1.8,2.2"]
     lines += ["b,c,-1.0,0.5,0.6,0.5,,", "a,c,0.0,0.1,0.1,0.2,,", "broken", "b,a,1,7,1,1,1,1"]
     (tmp_path / "run" / "confidence.csv").write_text("\n".join(lines) + "\n")
@@ -290,8 +294,8 @@ def test_frequencies_of_samples_are_drawn_and_listed(tmp_path):
     page = read(tmp_path / "run")[0]
     assert "<th>in samples</th><th>95 % interval</th>" in re.sub(r"<th [^>]*>", "<th>", page)
     assert ">90%<" in page and ">1.8 to 2.2<" in page and ">50%<" in page
-    assert "An arrow is paler the fewer samples of the rows have its edge." in page
-    assert 'opacity="0.925"' in page and 'opacity="0.625"' in page
+    assert "pale colour: in few samples" in page
+    assert 'opacity="0.905"' in page and 'opacity="0.625"' in page
 
 
 def limits(pairs, **noises):
@@ -307,7 +311,7 @@ def heads_of(folder, rows):
     lines = [*lines_of(folder), *rows]
     write_lines(folder / "metrics.jsonl", lines)
     text, _ = read(folder)
-    return text, text.count(' Z" style="fill: var(--series')
+    return text, text.count('class="head"') / 2  # for wide and for narrow screens
 
 
 def lines_of(folder):
@@ -318,18 +322,18 @@ def test_edges_without_a_direction_have_no_head(tmp_path):
     plain, heads = heads_of(tmp_path, [])
     assert heads == 3 and "either way" not in plain
     text, heads = heads_of(tmp_path, limits([["a", "b"], ["c", "d"], ["d", "c"], "x", [1, 2]]))
-    assert heads == 1 and text.count("<td>either way</td>") == 2
-    assert "An edge without an arrow head may point either way: the table cannot tell." in text
-    assert "a → b: weight 0.5, score 1; the table cannot tell its direction" in text
+    assert heads == 1 and text.count(">either way</td>") == 2
+    assert "no arrow head: either direction" in text
+    assert "a → b: weight 0.5, score 1; the direction cannot be told" in text
     for noises, kept in ((dict(gain=9.0, p_value=0.0), 3), (dict(gain=0.0, p_value=0.5), 1)):
         assert heads_of(tmp_path, limits([["a", "b"], ["c", "d"]], **noises))[1] == kept
 
 
 def pictures(text):
-    """Widths and classes of the pictures of columns on a page, and the letters' size."""
+    """Least and own widths, nodes and heights of the pictures of columns on a page, by screens."""
     found = re.findall(
-        r'<div class="scroll ?(\w*)"><div style="min-width: (\d+)px"><svg role="img" aria-label='
-        r'"(\d+) nodes with \d+ edges, [^"]*" viewBox="0 0 (\d+) (\d+)" style="font-size: 12px"',
+        r'<div class="scroll (\w*)"><div style="min-width: (\d+)px[^"]*"><svg [^>]*viewBox="0 0 '
+        r'(\d+) (\d+)"[^>]*aria-label="Causal graph of (\d+) columns [^>]*font-size: 12px',
         text,
     )
     return {screens: tuple(map(int, own)) for screens, *own in found}
@@ -338,15 +342,15 @@ def pictures(text):
 def test_a_phone_shows_many_columns_without_scrolling_sideways(tmp_path):
     names = [f"a gene of name {at}" for at in range(60)]
     write_run(tmp_path, names, random_dag(60, 80))
-    text, _ = read(tmp_path)
-    found = pictures(text)
+    found = pictures(read(tmp_path)[0])
     assert set(found) == {"wide", "narrow"}
-    least, nodes, width, _ = found["wide"]
+    least, width, _, nodes = found["wide"]
     assert width <= 940 and least <= 880 and nodes > 50  # of a page of 1280 pixels
-    least, own, width, height = found["narrow"]
-    assert width == 330 and least <= 330 and own == nodes and height == 20 * nodes
+    least, width, height, own = found["narrow"]
+    assert width == 328 and least <= 328 and own == nodes and height >= 20 * nodes
     write_run(tmp_path, NAMES, WEIGHTS)
-    assert set(pictures(read(tmp_path)[0])) == {""}
+    found = pictures(read(tmp_path)[0])
+    assert found["narrow"][1] == 328 and found["wide"][1] == 760  # a small graph fills its card
 
 
 def test_the_picture_shows_what_is_around_chosen_columns(tmp_path, subprocess_env):
@@ -357,7 +361,7 @@ def test_the_picture_shows_what_is_around_chosen_columns(tmp_path, subprocess_en
     assert "--column NAME" in read(tmp_path)[0]
     page = write_report(tmp_path, columns=["gene200"]).read_text()
     assert "The picture shows 59 of 299 edges around gene200." in page
-    assert page.count('class="chosen"') == 1 and ">gene140</text>" not in page
+    assert page.count('class="chosen"') == 2 and ">gene140</text>" not in page
     assert ">gene141</text>" in page and ">gene201</text>" not in page
     with pytest.raises(ValueError, match=r"^\[write_report\] columns: expected names .* got 'zz'"):
         write_report(tmp_path, columns=["gene200", "zz"])
