@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,15 +23,15 @@ class Progress:
 
     Args:
         label: of the work.
-        shown: None: on a terminal and in a notebook; True: in a file or a pipe, too, as lines;
-            False: nowhere.
+        shown: None: on a terminal and in a notebook, while the call runs, and not by workers; True:
+            in a file or a pipe, too, as lines, and the bar stays; False: nowhere.
     """
 
     def __init__(self, label: str, shown: bool | None = None) -> None:
-        screen = _is_notebook() or _is_terminal()
+        screen = (_is_notebook() or _is_terminal()) and (bool(shown) or _is_main())
         self._label = label
         self._shown = screen if shown is None else shown
-        self._bar: Any = _tqdm_bar(label) if self._shown and screen else None
+        self._bar: Any = _tqdm_bar(label, bool(shown)) if self._shown and screen else None
         self._forced, self._line, self._shown_line = bool(shown), "", ""
         self._due = time.monotonic() + _DELAY
 
@@ -90,7 +92,13 @@ def _is_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
-def _tqdm_bar(label: str) -> Any:
+def _is_main() -> bool:
+    """Whether it is no worker, several of which would write over each other."""
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and multiprocessing.current_process().name == "MainProcess"
+
+
+def _tqdm_bar(label: str, stays: bool) -> Any:
     """None without tqdm."""
     try:
         with warnings.catch_warnings():
@@ -98,4 +106,4 @@ def _tqdm_bar(label: str) -> Any:
             from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(desc=label, delay=_DELAY, dynamic_ncols=True)
+    return tqdm(desc=label, delay=_DELAY, dynamic_ncols=True, leave=stays)

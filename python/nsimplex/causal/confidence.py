@@ -12,6 +12,7 @@ from torch import Tensor
 from .._arguments import checked, checked_methods, describe
 from .._choices import Estimator, Missing, Resampling
 from .._library import operators
+from .._progress import progress_calls
 from .columns import Kinds, Pairs, Tiers
 from .few_rows import warn_of_few_rows
 from .structure import (
@@ -85,7 +86,7 @@ def edge_confidence(
     soft: bool = False,
     kinds: Kinds | None = None,
     missing: Missing = "refuse",
-    progress: Callable[[int, int], Any] | None = None,
+    progress: bool | Callable[[int, int], Any] | None = None,
 ) -> EdgeConfidence:
     """Learns the graph of a table and of many samples of its rows.
 
@@ -105,8 +106,9 @@ def edge_confidence(
         estimator, nonlinear, standardise, threshold, sparsity, rank, sample, forbidden, required,
             tiers, groups, targets, soft, kinds, missing: as in :func:`causal_fit`.
         seed: seed of the samples and of the fits.
-        progress: called with the number of samples that are done, and ``replicates``, after each
-            sample. With ``n_jobs`` of several, the calls come together after the last sample.
+        progress: a bar, as in :func:`causal_fit`. A function is called with the number of samples
+            that are done, and ``replicates``, after each sample. With ``n_jobs`` of several, the
+            calls come together after the last sample.
 
     The interval of a weight belongs to the graph of all rows: the columns of each sample are
     regressed on their causes in that graph. With ``nonlinear`` or ``kinds`` it is the range of the
@@ -145,19 +147,21 @@ def edge_confidence(
         missing=missing,
         **named,
     )
+    fit = fit_options("edge_confidence", **options)
     warn_of_few_rows("[edge_confidence] table", values, names, stacklevel=3)
     fitted = fit_numbered(values, **options)
-    return confidence_of(
-        values,
-        fitted.adjacency,
-        fit_options(**options),
-        replicates=replicates,
-        resampling=resampling,
-        level=level,
-        n_jobs=n_jobs,
-        label="edge_confidence",
-        progress=progress,
-    )
+    with progress_calls("edge_confidence", progress) as told:
+        return confidence_of(
+            values,
+            fitted.adjacency,
+            fit,
+            replicates=replicates,
+            resampling=resampling,
+            level=level,
+            n_jobs=n_jobs,
+            label="edge_confidence",
+            progress=told,
+        )
 
 
 def confidence_of(

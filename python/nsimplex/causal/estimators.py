@@ -14,6 +14,7 @@ from torch import Tensor
 from .._arguments import checked_methods
 from .._choices import Estimator, Missing, Resampling, ScreenBy
 from .._printable import printable
+from .._progress import progress_calls
 from .columns import (
     Columns,
     Kinds,
@@ -153,7 +154,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         tiers: Tiers = (),
         groups: Any = None,
         targets: Any = None,
-        progress: Callable[[int, int], Any] | None = None,
+        progress: bool | Callable[[int, int], Any] | None = None,
     ) -> CausalGraph:
         """Learns the graph of a table [n, M].
 
@@ -170,7 +171,8 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
                 or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns;
                 those on columns that are dropped do not count. In a text, semicolons separate
                 several names of one row.
-            progress: called as in :func:`causal_fit`, and then as in :func:`edge_confidence`.
+            progress: a bar or a function, as in :func:`causal_fit` and then, for the samples of
+                ``confidence``, as in :func:`edge_confidence`.
 
         Raises:
             TypeError, ValueError: the message names the argument and, if it can, the column.
@@ -185,7 +187,8 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         without ``min_frequency``.
         """
         table = self._with_rows(X, names, groups, targets)
-        self._learn(*table, forbidden, required, tiers, progress)
+        with progress_calls(type(self).__name__, progress) as told:
+            self._learn(*table, forbidden, required, tiers, told)
         return self
 
     def transform(self, X: Any) -> Any:

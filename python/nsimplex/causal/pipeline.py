@@ -24,6 +24,7 @@ from .._choices import (
 from .._library import operators
 from .._paths import operator_path
 from .._printable import printable
+from .._progress import progress_calls
 from .arrays import Table, graph_matrix
 from .columns import Kinds, Names, Pairs, Tiers
 from .embedding import ball_points, causal_angles, causal_embed
@@ -171,12 +172,13 @@ class CausalPipeline(CausalGraph):
         tiers: Tiers = (),
         groups: Any = None,
         targets: Any = None,
-        progress: Callable[[int, int], Any] | None = None,
+        progress: bool | Callable[[int, int], Any] | None = None,
     ) -> CausalPipeline:
         """Learns and embeds the graph of a table [n, M]; the arguments are those of
         :meth:`CausalGraph.fit`. After Ctrl-C, :meth:`embed` embeds the graph that was reached."""
         table = self._with_rows(X, names, groups, targets)
-        self._learn(*table, forbidden, required, tiers, progress)
+        with progress_calls(type(self).__name__, progress) as told:
+            self._learn(*table, forbidden, required, tiers, told)
         return self.embed()
 
     def embed(self, adjacency: Any = None) -> CausalPipeline:

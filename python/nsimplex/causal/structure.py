@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
 from .._choices import Estimator, Missing
+from .._progress import progress_calls
 from .arrays import read_columns
 from .columns import (
     Columns,
@@ -79,7 +80,7 @@ def causal_fit(
     soft: bool = False,
     kinds: Kinds | None = None,
     missing: Missing = "refuse",
-    progress: Callable[[int, int], Any] | None = None,
+    progress: bool | Callable[[int, int], Any] | None = None,
 ) -> CausalFit:
     """Learns which columns of a table cause which other columns.
 
@@ -92,8 +93,8 @@ def causal_fit(
         standardise: divide columns by their standard deviation first; weights then refer to the
             scaled columns.
         threshold: drop edges with a smaller |weight|; None: 0.2, or 0 with "order".
-        sparsity: weight of the l1 norm; None: the estimator's own.
-        rank: columns of the factors of "lowrank" and "paper-lowrank".
+        sparsity: weight of the l1 norm, which "order" does not have; None: the estimator's own.
+        rank: columns of the factors of "lowrank" and "paper-lowrank"; others refuse another one.
         sample: "paper" and "paper-lowrank" draw their latent variables instead of using the means.
         seed: seed of random starts, initial weights and batches.
         forbidden: pairs (cause, effect) that are not edges. Here and in the following arguments,
@@ -121,8 +122,10 @@ def causal_fit(
         missing: "refuse", or "likelihood": nan in the table is a missing value, and the Gaussian
             likelihood of all values that are there gives the covariance, by expectation and
             maximisation. "order" without ``nonlinear`` only, and continuous columns.
-        progress: called about ten times per second, and at the end, with the number of steps that
-            are done and the number of all steps. The latter is 0 except for "paper" and
+        progress: a bar on standard error, unless the fit takes less than a second. None: on a
+            terminal and in a notebook; True: as lines elsewhere, too; False: none. A function is
+            called about ten times per second, and at the end, with the number of steps that are
+            done and the number of all steps. The latter is 0 except for "paper" and
             "paper-lowrank", because the other estimators stop at convergence. What it raises ends
             the fit.
 
@@ -147,23 +150,21 @@ def causal_fit(
         kinds=kinds,
     )
     warn_of_few_rows("[causal_fit] table", values, names, stacklevel=3)
-    return fit_quietly(
-        values,
-        fit_options(
-            estimator=estimator,
-            nonlinear=nonlinear,
-            standardise=standardise,
-            threshold=threshold,
-            sparsity=sparsity,
-            rank=rank,
-            sample=sample,
-            seed=seed,
-            soft=soft,
-            missing=missing,
-            **named,
-        ),
-        progress,
+    options = fit_options(
+        estimator=estimator,
+        nonlinear=nonlinear,
+        standardise=standardise,
+        threshold=threshold,
+        sparsity=sparsity,
+        rank=rank,
+        sample=sample,
+        seed=seed,
+        soft=soft,
+        missing=missing,
+        **named,
     )
+    with progress_calls("causal_fit", progress) as told:
+        return fit_quietly(values, options, told)
 
 
 def places_with_words(function: str, kinds: Any, table: Any) -> set[int]:
@@ -213,6 +214,14 @@ def named_options(
     )
 
 
+#: Options that only some estimators use: the usual value, and these estimators.
+_ONLY_WITH: dict[str, tuple[Any, tuple[Estimator, ...]]] = {
+    "rank": (40, ("lowrank", "paper-lowrank")),
+    "sample": (False, ("paper", "paper-lowrank")),
+    "sparsity": (None, ("logdet", "paper", "paper-lowrank", "lowrank", "notears", "spectral")),
+}
+
+
 class FitOptions(NamedTuple):
     """The options of :func:`causal_fit`, in the operator's order."""
 
@@ -235,6 +244,7 @@ class FitOptions(NamedTuple):
 
 
 def fit_options(
+    label: str = "causal_fit",
     *,
     estimator: Estimator = "order",
     nonlinear: bool = False,
@@ -253,7 +263,18 @@ def fit_options(
     kinds: Sequence[str] = (),
     missing: Missing = "refuse",
 ) -> FitOptions:
-    """Arguments of :func:`causal_fit` as one value."""
+    """Arguments of :func:`causal_fit` as one value.
+
+    Raises:
+        ValueError: an option that the estimator would not use.
+    """
+    for name, value in (("rank", rank), ("sample", sample), ("sparsity", sparsity)):
+        usual, users = _ONLY_WITH[name]
+        if value != usual and estimator not in users and estimator in get_args(Estimator):
+            raise ValueError(
+                f"[{label}] {name}: expected estimator {' or '.join(users)} with it, got "
+                f"{estimator}"
+            )
     return FitOptions(
         estimator,
         nonlinear,

@@ -120,6 +120,37 @@ def test_options_of_estimators_reach_the_fit(made, options):
     assert torch.equal(sure.adjacency, expected.adjacency)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (dict(rank=3), "rank: expected estimator lowrank or paper-lowrank with it, got order"),
+        (
+            dict(rank=3, estimator="paper"),
+            "rank: expected estimator lowrank or paper-lowrank with it, got paper",
+        ),
+        (
+            dict(sample=True, estimator="lowrank"),
+            "sample: expected estimator paper or paper-lowrank with it, got lowrank",
+        ),
+        (
+            dict(sparsity=0.1, nonlinear=True),
+            "sparsity: expected estimator logdet or paper or paper-lowrank or lowrank or notears "
+            "or spectral with it, got order",
+        ),
+    ],
+)
+def test_an_option_that_the_estimator_would_not_use_is_refused(made, options, said):
+    for name, call in (
+        ("causal_fit", causal.causal_fit),
+        ("edge_confidence", causal.edge_confidence),
+        ("CausalGraph", lambda table, **own: CausalGraph(**own).fit(table)),
+        ("CausalPipeline", lambda table, **own: CausalPipeline(**own).fit(table)),
+    ):
+        with pytest.raises(ValueError) as error:
+            call(made.table, **options)
+        assert str(error.value) == f"[{name}] {said}"
+
+
 def test_sample_reaches_the_fit(made):
     table = made.table[:40, :3]
     options = dict(estimator="paper", threshold=0.0)
@@ -130,7 +161,8 @@ def test_sample_reaches_the_fit(made):
 
 def test_options_are_saved_and_older_files_have_none(made, tmp_path):
     options = dict(orient_by_noise=True, sparsity=0.25, rank=np.int64(7), sample=np.bool_(True))
-    pipeline = CausalPipeline(steps=2, standardise=True, **options).fit(made.table)
+    kind = dict(estimator="paper-lowrank", steps=2, standardise=True)
+    pipeline = CausalPipeline(**kind, **options).fit(made.table[:40])
     pipeline.save(tmp_path / "p")
     again = CausalPipeline.load(tmp_path / "p")
     assert {name: again.get_params()[name] for name in options} == options
@@ -150,6 +182,7 @@ def test_options_are_saved_and_older_files_have_none(made, tmp_path):
 def test_searches_compare_options(made):
     selection = pytest.importorskip("sklearn.model_selection")
     grid = {"orient_by_noise": [False, True], "sparsity": [None, 0.1]}
-    search = selection.GridSearchCV(CausalGraph(standardise=True), grid, cv=3)
+    graph = CausalGraph(estimator="logdet", standardise=True)
+    search = selection.GridSearchCV(graph, grid, cv=3)
     search.fit(made.table.numpy())
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()

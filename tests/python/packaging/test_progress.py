@@ -60,7 +60,7 @@ def test_a_terminal_gets_a_bar_of_tqdm(error, monkeypatch):
     pytest.importorskip("tqdm")
     error.terminal = True
     monkeypatch.setattr(_progress, "_DELAY", 0.0)
-    with redirect_stderr(error), Progress("work") as bar:
+    with redirect_stderr(error), Progress("work", True) as bar:
         bar.update(3, 4, "loss 1")
         bar.update(1, 50)  # of another phase
         bar.update(50, 50)
