@@ -71,7 +71,7 @@ def tool(tmp_path, monkeypatch):
     functions["subprocess"] = type("Subprocess", (), {"run": staticmethod(pip)})
     functions["finish"] = finish
     functions["packages_inside"] = lambda tree: ["libeigen3-dev"]
-    functions["add_sbom"] = lambda tree, packages: None
+    functions["add_sbom"] = lambda tree, packages: (tree / "sbom").write_text(" ".join(packages))
     functions["minor_of_torch"] = lambda chosen: (
         "2.13" if "TORCH_PYTHON" in chosen else script["minor_of_torch"](chosen)
     )
@@ -115,6 +115,7 @@ def test_a_wheel_holds_a_build_for_each_torch(tool, tmp_path, monkeypatch, minor
     assert inside == ["License-File: LICENSE", "License-File: fmt", "License-File: libeigen3-dev"]
     assert "Victor Zverovich" in files[info + "licenses/fmt"]
     assert "Permission is hereby granted, free of charge" in files[info + "licenses/fmt"]
+    assert files["sbom"] == "libeigen3-dev"
     assert "Exhibit A - Source Code Form License Notice" in files[info + "licenses/libeigen3-dev"]
     lines = dict(line.split(",", 1) for line in files.pop(info + "RECORD").splitlines())
     assert lines.pop(info + "RECORD") == ","

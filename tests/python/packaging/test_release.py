@@ -48,9 +48,9 @@ def project(tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    for name in ("tools/release", "tools/metadata/addresses.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("release", "metadata/addresses.py", "metadata/torch_requirement.py"):
+        (tmp_path / "tools" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "tools" / name, tmp_path / "tools" / name)
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message=first")
@@ -212,10 +212,19 @@ def test_the_wheel_serves_the_torches_that_are_named(monkeypatch):
         return subprocess.CompletedProcess(command, 1 if "fails" in command else 0)
 
     functions["subprocess"] = type("Subprocess", (), {"run": staticmethod(run)})
-    functions["build"](["/a/python", "/b/python"])
-    assert called[1:] == [["tools/build_wheel", "/a/python", "/b/python"]]
+    functions["build"]("1.2.3", ["/a/python", "/b/python"])
+    assert called[0] == ["tools/build_wheel", "/a/python", "/b/python"]
+    assert called[-1][-1] == "dist/nsimplex_attention-1.2.3.tar.gz"
     with pytest.raises(SystemExit, match="tools/build_wheel failed; nothing has a tag yet"):
-        functions["build"](["fails"])
+        functions["build"]("1.2.3", ["fails"])
+
+
+def test_a_wheel_that_no_index_takes_is_refused(project):
+    ended = release(project, "1.2.3", "--repository", URL, "/a/python")
+    assert ended.returncode == 1
+    assert ended.stdout.splitlines()[-1] == (
+        "FAILED: the wheel serves all 4 supported versions of torch; expected 3 times TORCH, got 1"
+    )
 
 
 def test_the_version_is_the_same_everywhere():
