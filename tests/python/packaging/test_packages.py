@@ -1,6 +1,7 @@
 """The packages that a build needs are in one list, and everything that names them agrees."""
 
 import re
+import runpy
 import shutil
 import subprocess
 
@@ -110,3 +111,15 @@ def test_the_recipe_of_conda_has_the_form_that_its_tool_reads(recipe):
     wrong = recipe.read_text(encoding="utf-8") + "surprise: 1\n"
     with pytest.raises(Exception, match="surprise"):
         tool.Stage0Recipe.from_yaml(wrong)
+
+
+def test_the_check_of_the_dockerfile_knows_its_instructions(root):
+    tool = runpy.run_path(str(root / "tools" / "check_dockerfile"))
+    text = (root / "Dockerfile").read_text(encoding="utf-8")
+    found = tool["instructions"](text)
+    assert {"FROM", "RUN", "COPY", "ENTRYPOINT"} <= {name for name, _ in found}
+    assert all(hasattr(tool["Dockerfile"], f"do_{name.lower()}") for name, _ in found)
+    (joined,) = [rest for name, rest in found if name == "RUN" and "useradd" in rest]
+    assert joined.startswith("apt-get update ") and joined.endswith("--create-home nsimplex")
+    ended = [rest for name, rest in found if name in ("USER", "ENTRYPOINT")]
+    assert ended == ["nsimplex", '["nsimplex"]']
