@@ -23,7 +23,7 @@ def formula(latex: str, display: str) -> str:
 
 #: A block of code or math, an indented line, code, or a formula in a line; whichever begins first.
 CODE_OR_FORMULA = re.compile(
-    r"^```math\n(?P<block>.*?)^```$|^```.*?^```$|^(?: {4}|\t).*$|`[^`\n]*`"
+    r"^```math\n(?P<block>.*?)^```$|^```.*?^```$|^(?: {4}|\t)[^\n]*$|`[^`\n]*`"
     r"|(?<![\w\\$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?![\w$])",
     re.DOTALL | re.MULTILINE,
 )

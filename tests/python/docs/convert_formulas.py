@@ -22,11 +22,13 @@ def whole(latex, display):
 
 formulas.formula = whole
 
-CODE = "    $y$ $z$\n"
+CODE = "    $y$ $z$\n\n"
 page = formulas.page(
-    "a `$x$` b\n\n```math\n\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}\n```\n\n" + CODE
+    "a `$x$` b\n\n```math\n\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}\n```\n\n"
+    + CODE
+    + "so $w$"
 )
-assert page.startswith("a `$x$` b\n\n<math") and page.endswith(f"</math>\n\n{CODE}"), page
+assert page.startswith("a `$x$` b\n\n<math") and f"</math>\n\n{CODE}so <math" in page, page
 assert page.count("<mtr>") == 2, page
 assert formulas.page("from $5 to $6") == "from $5 to $6"
 assert formulas.page("if $a < b$, then").startswith("if <math")
