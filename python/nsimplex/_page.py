@@ -103,6 +103,7 @@ select, input { max-width: 60vw; font: inherit; }
 .sentence { max-width: none; line-height: 2; white-space: pre-wrap; overflow-wrap: anywhere; }
 .sentence span { border-radius: 4px; padding: 2px 0; }
 .sentence .query { color: var(--series-2); font-weight: 700; outline: 1px solid; }
+.sentence .choice { text-decoration: underline dotted var(--muted); text-underline-offset: 4px; }
 .sentence .choice, [data-edge], [data-column] { cursor: pointer; }
 #said { min-height: 3em; overflow-wrap: anywhere; }
 .edge:hover { stroke-opacity: .6; } .far { opacity: .15; } [hidden], .gone { display: none; }
@@ -220,11 +221,11 @@ POWERS = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def short(name: str, most: int = 18) -> str:
-    """A name on one line, its middle left out where it is long; quotation marks for an empty
-    one."""
+    """A name on one line, its middle left out where it is long; quotation marks around an empty or
+    blank one."""
     text = printable(name[: 2 * most] + name[-2 * most :] if len(name) > 4 * most else name)
-    if not text:
-        return '""'
+    if not text.strip():
+        return f'"{text}"'
     return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 
 

@@ -44,7 +44,9 @@ def show(request: dict[str, Any], channel: Channel) -> None:
     if head >= view.heads:
         raise ValueError(f"--head: expected 0 to {view.heads - 1}, got {head}")
     if request["page"]:
-        channel.file("--page", page_text(found, "Attention"))
+        at = next(number for number, each in enumerate(found) if each is view)
+        text = page_text(found, "Attention", opens=at, head=head, query=query)
+        channel.file("--page", text)
     if request["svg"]:
         channel.file("--svg", view.svg(head=head, query=query))
     for keys, weight in view.rows(head=head, query=query):

@@ -6,20 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
-from .._printable import printable
+from .._page import drawing_file, short
 from .heaviest import LEFT_OUT
 
-_INK, _MUTED, _QUERY, _TUPLE, _NEGATIVE = "#171a21", "#667085", "#d9580d", "#2563eb", "#c0262d"
+_INK, _MUTED, _LINE = "var(--ink)", "var(--muted)", "var(--line)"
+_QUERY, _TUPLE, _NEGATIVE = "var(--series-2)", "var(--series-1)", "var(--bad)"
 _STEP, _MARGIN, _LONGEST = 46, 60, 12
 _MOST_NUMBERS = 16  # rows of a matrix whose numbers are written
 _Tuple = tuple[tuple[int, ...], float]
 _Label = Callable[[int], str]
-
-
-def short_label(label: str) -> str:
-    """A label on one line of at most 12 letters."""
-    text = printable(label) or '""'
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def tuples_svg(query: int, tuples: Sequence[_Tuple], label: _Label) -> str:
@@ -56,14 +51,22 @@ def graph_svg(
 
 def matrix_svg(
     title: str,
-    names: Sequence[str],
     values: Sequence[Sequence[float]],
     notes: Sequence[str],
-    ends: Sequence[int],
+    layers: Sequence[int],
 ) -> str:
-    """Numbers from 0 to 1 of every two entries as squares; lines after the entries ``ends``."""
-    count = len(names)
-    side = 34 if count <= _MOST_NUMBERS else 16
+    """Numbers from 0 to 1 of every two heads as squares, with lines between layers of so many
+    heads. Heads are named layer.head, and many of them by their layers alone."""
+    count = len(notes)
+    few = count <= _MOST_NUMBERS
+    side = 34 if few else 13
+    ends = [sum(layers[: at + 1]) for at in range(len(layers))]
+    if few:
+        names = [f"{at}.{head}" for at, own in enumerate(layers) for head in range(own)]
+        middles = [side * (at + 0.5) for at in range(count)]
+    else:
+        names = [f"layer {at}" for at in range(len(layers))]
+        middles = [side * (end - own / 2) for end, own in zip(ends, layers, strict=True)]
     left, top = 12 + 7 * max(map(len, names)), 22
     parts = []
     for row, numbers in enumerate(values):
@@ -71,36 +74,37 @@ def matrix_svg(
             known = not math.isnan(value)
             x, y = left + side * column, top + side * row
             said = f"{value:.2f}" if known else "none"
-            paint = f'fill="{_TUPLE}" fill-opacity="{value:.2f}"' if known else 'fill="none"'
+            paint = f"fill: {_TUPLE}; fill-opacity: {value:.2f}" if known else "fill: none"
             parts.append(
-                f'<rect x="{x}" y="{y}" width="{side}" height="{side}" stroke="#e3e6eb" {paint}>'
-                f"<title>{escape(f'{notes[row]} and {notes[column]}: {said}')}</title></rect>"
+                f'<rect x="{x}" y="{y}" width="{side}" height="{side}" style="stroke: {_LINE}; '
+                f'{paint}"><title>{escape(f"{notes[row]} and {notes[column]}: {said}")}</title>'
+                "</rect>"
             )
-            if known and count <= _MOST_NUMBERS:
-                ink = "#fff" if value > 0.55 else _INK
-                parts.append(
-                    f'<text x="{x + side // 2}" y="{y + side // 2 + 4}" fill="{ink}" '
-                    f'font-size="11" text-anchor="middle" pointer-events="none">{said}</text>'
-                )
-    for place, name in enumerate(names):
-        middle = side * place + side // 2
-        parts.append(
-            f'<text x="{left - 6}" y="{top + middle + 4}" fill="{_INK}" font-size="11" '
-            f'text-anchor="end">{escape(name)}</text>'
-        )
-        if count <= _MOST_NUMBERS:
-            parts.append(
-                f'<text x="{left + middle}" y="{top - 7}" fill="{_INK}" font-size="11" '
-                f'text-anchor="middle">{escape(name)}</text>'
-            )
+            if known and few:
+                ink = "var(--card)" if value > 0.55 else _INK
+                at = (x + side / 2, y + side / 2 + 4)
+                parts.append(_text(said, *at, ink, "middle", ' pointer-events="none"'))
+    for name, middle in zip(names, middles, strict=True):
+        parts.append(_text(name, left - 6, top + middle + 4, _INK, "end"))
+        if few:
+            parts.append(_text(name, left + middle, top - 7, _INK, "middle"))
     length = side * count
-    for end in ends:
+    for end in ends[:-1]:
         at = side * end
         parts.append(
-            f'<path d="M{left} {top + at}h{length}M{left + at} {top}v{length}" stroke="{_INK}" '
-            'stroke-width="2"/>'
+            f'<path d="M{left} {top + at}h{length}M{left + at} {top}v{length}" '
+            f'style="stroke: {_INK}; stroke-width: 2px"/>'
         )
-    return _file(title, left + length + 10, top + length + 10, parts)
+    return drawing_file(title, left + length + 10, top + length + 10, parts)
+
+
+def _text(
+    text: str, x: float, y: float, colour: str, anchor: str = "middle", more: str = ""
+) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more} style="fill: {colour}">'
+        f"{escape(text)}</text>"
+    )
 
 
 def _arcs(
@@ -121,7 +125,7 @@ def _arcs(
     for place, ((a, b, weight, colour), span) in enumerate(zip(arcs, spans, strict=True)):
         note = _note(label, (a, b), weight) + (notes[place] if notes else "")
         style = (
-            f'fill="none" stroke="{colour}" stroke-opacity="{_strength(weight, most):.2f}" '
+            f'style="fill: none; stroke: {colour}" stroke-opacity="{_strength(weight, most):.2f}" '
             f'stroke-width="{1 + 4 * _strength(weight, most):.1f}" class="arc"'
         )
         if a == b:
@@ -136,14 +140,14 @@ def _arcs(
         parts.append(f"{shape}<title>{note}</title></path>")
     for node in nodes:
         colour = _QUERY if node == query else _INK
-        parts.append(f'<circle cx="{at[node]:.0f}" cy="{ground:.0f}" r="4" fill="{colour}"/>')
-        parts.append(
-            f'<text x="{at[node]:.0f}" y="{ground + 18:.0f}" fill="{colour}" '
-            f'text-anchor="middle">{escape(short_label(label(node)))}</text>'
-            f'<text x="{at[node]:.0f}" y="{ground + 32:.0f}" fill="{_MUTED}" font-size="9" '
-            f'text-anchor="middle">{node}</text>'
-        )
-    return _file(title, width, ground + 44, parts)
+        parts.append(_dot(at[node], ground, colour))
+        parts.append(_text(short(label(node), _LONGEST), at[node], ground + 18, colour))
+        parts.append(_text(str(node), at[node], ground + 33, _MUTED))
+    return drawing_file(title, width, ground + 44, parts)
+
+
+def _dot(x: float, y: float, colour: str) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" style="fill: {colour}"/>'
 
 
 def _circle(
@@ -169,9 +173,9 @@ def _circle(
         note = f"<title>{_note(label, (query, *keys), weight)}</title>"
         kind = ("loop", "edge", "triangle")[len(corners) - 1] if len(corners) < 4 else "hyperedge"
         paint = (
-            f'class="{kind}" fill="{_TUPLE}" fill-opacity="{0.45 * strength:.2f}" '
-            f'stroke="{_TUPLE}" stroke-opacity="{strength:.2f}" stroke-linejoin="round" '
-            f'stroke-width="{1 + 2 * strength:.1f}"'
+            f'class="{kind}" style="fill: {_TUPLE}; stroke: {_TUPLE}" '
+            f'fill-opacity="{0.45 * strength:.2f}" stroke-opacity="{strength:.2f}" '
+            f'stroke-linejoin="round" stroke-width="{1 + 2 * strength:.1f}"'
         )
         if len(points) == 1:
             ((x, y),) = points
@@ -189,13 +193,9 @@ def _circle(
         (x, y), (u, v) = point(node, radius), point(node, radius + 14)
         side = math.cos(angle[node])
         anchor = "middle" if abs(side) < 0.2 else ("start" if side > 0 else "end")
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>')
-        parts.append(
-            f'<text x="{u:.1f}" y="{v + 4:.1f}" fill="{colour}" text-anchor="{anchor}">'
-            f'{escape(short_label(label(node)))} <tspan fill="{_MUTED}" font-size="9">{node}'
-            "</tspan></text>"
-        )
-    return _file(title, 2 * centre, 2 * centre, parts)
+        parts.append(_dot(x, y, colour))
+        parts.append(_text(f"{short(label(node), _LONGEST)} {node}", u, v + 4, colour, anchor))
+    return drawing_file(title, 2 * centre, 2 * centre, parts)
 
 
 def _strength(weight: float, most: float) -> float:
@@ -204,15 +204,7 @@ def _strength(weight: float, most: float) -> float:
 
 def _note(label: _Label, nodes: Sequence[int], weight: float) -> str:
     names = ", ".join(
-        label(node) if node == LEFT_OUT else f"{short_label(label(node))} {node}" for node in nodes
+        label(node) if node == LEFT_OUT else f"{short(label(node), _LONGEST)} {node}"
+        for node in nodes
     )
     return escape(f"({names}): {100 * weight:.2f} %")
-
-
-def _file(title: str, width: float, height: float, parts: list[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(title)}" '
-        'font-family="sans-serif" font-size="12">'
-        f"<title>{escape(title)}</title>{''.join(parts)}</svg>\n"
-    )

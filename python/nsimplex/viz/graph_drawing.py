@@ -9,7 +9,7 @@ from html import escape
 import torch
 from torch import Tensor
 
-from .drawing import short_label
+from .._page import drawing_file, short
 
 #: Nodes of a drawing: more cannot be told apart at the width of a telephone.
 MOST_NODES = 40
@@ -17,9 +17,9 @@ _MOST_LABELS = 24  # nodes that all have labels; above, only those of tuples hav
 _WIDTH, _MARGIN = 360, 34  # letters of 12 pixels stay readable where a picture is 360 pixels wide
 _RING, _NAME = 9, 24  # a ring around a node, and the foot of the node's name below the ring
 _STEPS = 150  # of the layout
-# The page of a report names its colours, in light and in dark; a file alone takes the fallbacks.
-_INK, _MUTED = "var(--ink, #171a21)", "var(--muted, #667085)"
-_TUPLE, _TARGET = "var(--series-1, #2563eb)", "var(--series-2, #d9580d)"
+_LONGEST = 12  # letters of a label
+_INK, _MUTED = "var(--ink)", "var(--muted)"
+_TUPLE, _TARGET = "var(--series-1)", "var(--series-2)"
 _Tuple = tuple[Sequence[int], float]
 _Point = tuple[float, float]
 
@@ -81,7 +81,9 @@ def graph_drawing(
             f"fill: {_TUPLE}; fill-opacity: {0.35 * strength:.2f}; stroke: {_TUPLE}; "
             f"stroke-opacity: {strength:.2f}; stroke-width: {1.5 + 3 * strength:.1f}px"
         )
-        note = f"({', '.join(short_label(labels[node]) for node in nodes)}): {100 * weight:.2f} %"
+        note = (
+            f"({', '.join(short(labels[node], _LONGEST) for node in nodes)}): {100 * weight:.2f} %"
+        )
         parts.append(_shape([at[node] for node in nodes], style, "tuple", note))
     named = {*target, *(node for nodes in drawn for node in nodes)}
     every = len(order) <= _MOST_LABELS
@@ -92,16 +94,11 @@ def graph_drawing(
         if every or node in named:
             parts.append(
                 f'<text x="{x:.1f}" y="{y + _NAME:.1f}" text-anchor="middle" '
-                f'style="fill: {colour}">{escape(short_label(labels[node]))}</text>'
+                f'style="fill: {colour}">{escape(short(labels[node], _LONGEST))}</text>'
             )
     shown = f"{len(order)} of {len(labels)}" if len(order) < len(labels) else str(len(labels))
     title = f"A graph of {shown} nodes with its {len(drawn)} heaviest tuples"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" '
-        f'width="{_WIDTH}" height="{height:.0f}" role="img" aria-label="{title}" '
-        f'font-family="sans-serif" style="font-size: 12px"><title>{title}</title>'
-        f"{''.join(parts)}</svg>\n"
-    )
+    return drawing_file(title, _WIDTH, height, parts)
 
 
 def _shape(points: Sequence[_Point], style: str, kind: str, note: str) -> str:

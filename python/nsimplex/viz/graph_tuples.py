@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .._arguments import checked, checked_methods, describe
 from .._choices import Symmetry
+from .._page import alone
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
 from ..graph import GraphData, TupleBatch, complete_tuples, with_loops
@@ -71,12 +72,8 @@ class GraphTuples:
         ring around one node, a line between two, or a filled polygon; a stronger colour is a larger
         weight. Nodes of the prediction are orange. At most 40 nodes are drawn: those of the
         heaviest tuples and those near them."""
-        return graph_drawing(
-            self.labels,
-            self.edges,
-            [(each.nodes, each.weight) for each in self.tuples],
-            self.target,
-        )
+        tuples = [(each.nodes, each.weight) for each in self.tuples]
+        return alone(graph_drawing(self.labels, self.edges, tuples, self.target))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes ``svg()`` to a file and returns its path."""

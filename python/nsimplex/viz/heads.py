@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._page import alone
 from .._printable import printable
 from .drawing import matrix_svg
 from .view import TupleView
@@ -67,8 +68,8 @@ def head_distances(views: TupleView | Sequence[TupleView]) -> Tensor:
 @checked
 def heads_svg(views: TupleView | Sequence[TupleView]) -> str:
     """A drawing of :func:`head_distances` as a whole SVG file: one square per two heads, the darker
-    the farther apart. Heads are called layer.head, by the places of the views. Up to 16 heads have
-    their distance written into the square.
+    the farther apart. Up to 16 heads are called layer.head, by the places of the views, and have
+    their distance written into the square; more are called by their layers.
 
     Args:
         views: as in :func:`head_distances`.
@@ -86,19 +87,18 @@ def heads_svg(views: TupleView | Sequence[TupleView]) -> str:
         >>> heads_svg(view(q, [k]))[:4]
         '<svg'
     """
-    found = _views_of(views, "heads_svg")
-    distances = head_distances(found).tolist()
-    names = [f"{layer}.{head}" for layer, each in enumerate(found) for head in range(each.heads)]
+    return alone(heads_drawing(_views_of(views, "heads_svg")))
+
+
+def heads_drawing(views: Sequence[TupleView]) -> str:
+    """The drawing of :func:`heads_svg` in the colours of a page."""
     notes = [
         f"{printable(each.name) or 'attention'}, order {each.order}, head {head}"
-        for each in found
+        for each in views
         for head in range(each.heads)
     ]
-    ends, end = [], 0
-    for each in found[:-1]:
-        end += each.heads
-        ends.append(end)
-    return matrix_svg("distances between heads", names, distances, notes, ends)
+    distances = head_distances(list(views)).tolist()
+    return matrix_svg("distances between heads", distances, notes, [v.heads for v in views])
 
 
 def comparable(views: Sequence[TupleView], most: int) -> list[TupleView]:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from .._arguments import checked
+from .._page import page, readable, section, table
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
-from .heads import comparable, heads_svg
+from .drawing import tuples_svg
+from .heads import comparable, head_distances, heads_drawing
 from .view import TupleView
 
 __all__ = ["save_page"]
@@ -28,9 +30,10 @@ def save_page(
 ) -> Path:
     """Writes a page that shows the tuples, marginals, sinks and graphs of layers.
 
-    The page is one file and loads nothing. Fields select the layer, the head, the query and the
-    number of tuples; a table compares the heads for a query, and a drawing their distances.
-    Without scripts, the page shows the first view.
+    The page is one file, light or dark, and loads nothing. It shows the text with the keys that a
+    query weighs. Fields select the layer, the head, the query and the number of tuples; a table
+    compares the heads for a query, and a drawing their distances. The page opens with the last view
+    of the highest order, which it also shows without scripts.
 
     Args:
         views: of :func:`view` or :func:`views`, one or more.
@@ -59,68 +62,103 @@ def save_page(
     return target
 
 
-def page_text(views: list[TupleView], title: str) -> str:
-    """The page of :func:`save_page` as a text."""
+def page_text(
+    views: list[TupleView],
+    title: str,
+    *,
+    opens: int | None = None,
+    head: int = 0,
+    query: int | None = None,
+) -> str:
+    """The page of :func:`save_page` as a text. It begins with a head and a query of the view of
+    number ``opens``; None: the last view of the highest order, and its last query."""
+    highest = max(view.order for view in views)
+    if opens is None:
+        opens = max(at for at, view in enumerate(views) if view.order == highest)
+    first = views[opens]
+    at = len(first.queries) - 1 if query is None else first.queries.index(query)
     data = json.dumps([_data(each) for each in views], ensure_ascii=True, allow_nan=False)
     data = data.replace("<", "\\u003c")  # no text can end the script
-    shown = escape(title)
     fields = "".join(
         f'<label>{name} <select id="{name}"></select></label>'
         for name in ("layer", "head", "query")
     )
-    sections = "".join(
-        f'<section><h2>{heading}</h2><p>{see}</p><div id="{place}">{content}</div></section>'
-        for heading, see, place, content in (
-            (
-                "Heaviest tuples",
-                "Each arc, triangle or polygon joins the query (orange) with one tuple of keys; "
-                "the stronger the colour, the larger the weight.",
-                "drawing",
-                views[0].svg(),
+    drawing = tuples_svg(first.queries[at], first.rows(head=head, query=query), first.label)
+    parts = [
+        section(
+            "Heaviest tuples",
+            _muted(
+                "The text, with the query in orange. A touch of an underlined token chooses "
+                "another one. A key is darker the more weight the tuples below put on it. Each "
+                "arc, triangle or polygon joins the query with one tuple of keys; the stronger the "
+                "colour, the larger the weight."
             ),
-            ("Table", "The same tuples in numbers.", "table", ""),
-            (
-                "Keys per axis",
-                "The weight that the query puts on a key of one axis, summed over the other axes.",
-                "marginals",
-                "",
-            ),
-            (
-                "Heads",
-                "How the heads differ for this query: a large first weight is a head that chooses, "
-                "and a small one is a head that averages.",
-                "heads",
-                "",
-            ),
-            *_differences(views),
-            (
-                "Sinks",
-                "The keys that receive most weight from all queries, over axes and heads.",
-                "sinks",
-                "",
-            ),
-            (
-                "Attention graph",
+            f'<p id="sentence" class="sentence">{escape(_sentence(first))}</p>',
+            f'<div id="drawing" class="scroll">{readable(drawing, largest=1.3)}</div>',
+            '<div id="table" class="scroll"></div>',
+        ),
+        *(
+            section(heading, _muted(see), f'<div id="{place}" class="scroll">{content}</div>')
+            for heading, see, place, content in (
+                (
+                    "Keys per axis",
+                    "The weight that the query puts on a key of one axis, summed over the other "
+                    "axes.",
+                    "marginals",
+                    "",
+                ),
+                (
+                    "Heads",
+                    "How the heads differ for this query: a large first weight is a head that "
+                    "chooses, and a small one is a head that averages.",
+                    "heads",
+                    "",
+                ),
+            )
+        ),
+        *_differences(views),
+        section(
+            "Sinks",
+            _muted("The keys that receive most weight from all queries, over axes and heads."),
+            '<div id="sinks" class="scroll"></div>',
+        ),
+        section(
+            "Attention graph",
+            _muted(
                 "An arc leads from each query to its heaviest keys; red edges have negative "
-                "curvature and are bottlenecks.",
-                "graph",
-                views[0].graph_svg(),
+                "curvature and are bottlenecks."
             ),
-        )
-    )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{shown} – nsimplex</title><style>{_STYLE}</style></head><body><main>"
-        f'<h1>{shown}</h1><form>{fields}<label>tuples <input id="count" type="range" min="1">'
-        f"</label></form>{sections}</main>"
-        f'<script type="application/json" id="data">{data}</script><script>{_SCRIPT}</script>'
-        "</body></html>\n"
+            f'<div id="graph">{readable(first._graph())}</div>',
+        ),
+    ]
+    form = f'<form>{fields}<label>tuples <input id="count" type="range" min="1"></label></form>'
+    begins = json.dumps({"layer": opens, "head": head, "query": at})
+    return page(
+        title,
+        "nsimplex attention",
+        f"{len(views)} layers, opened at {printable(first.name) or 'attention'}, of order "
+        f"{first.order}."
+        if len(views) > 1
+        else f"One layer of order {first.order}.",
+        "".join([form, *parts]) + f'<script type="application/json" id="data">{data}</script>',
+        "Written by nsimplex.viz.",
+        script=f"const begins = {begins};{_SCRIPT}",
     )
 
 
-def _differences(views: list[TupleView]) -> list[tuple[str, str, str, str]]:
-    """The section that compares the heads of all layers that can be compared."""
+def _muted(text: str) -> str:
+    return f'<p class="muted">{text}</p>'
+
+
+def _sentence(view: TupleView) -> str:
+    """The text of a view, for browsers without scripts."""
+    spaced = any(len(label) > 1 for label in view.labels)
+    return (" " if spaced else "").join(map(printable, view.labels))
+
+
+def _differences(views: list[TupleView]) -> list[str]:
+    """The section that compares the heads of all layers that can be compared: a matrix, and for
+    phones a table."""
     shown = comparable(views, _MOST_HEADS)
     if sum(each.heads for each in shown) < 2:
         return []
@@ -129,10 +167,27 @@ def _differences(views: list[TupleView]) -> list[tuple[str, str, str, str]]:
     )
     see = (
         "The share of attention that two heads put on different keys, as a mean over the queries: "
-        "0 is the same keys, 1 is no key in common. Axes are taken together. Rows and columns are "
-        f"layer.head: {escape(layers)}."
+        "0 is the same keys, 1 is no key in common. Axes are taken together. Heads are called "
+        f"layer.head, and the layers are: {escape(layers)}."
     )
-    return [("Differences between heads", see, "differences", heads_svg(shown))]
+    names = [f"{at}.{head}" for at, each in enumerate(shown) for head in range(each.heads)]
+    rows = []
+    for name, row in zip(names, head_distances(shown).tolist(), strict=True):
+        others = [(d, other) for d, other in zip(row, names, strict=True) if other != name]
+        known = sorted((d, other) for d, other in others if d == d)
+        ends = [known[0], known[-1]] if known else []
+        rows.append(
+            [name, *(f"{other} ({d:.2f})" for d, other in ends)] if ends else [name, "", ""]
+        )
+    listed = table(["head", "most alike", "most different"], rows)
+    return [
+        section(
+            "Differences between heads",
+            _muted(see),
+            readable(heads_drawing(shown), "wide", largest=1.3),
+            f'<div class="narrow">{listed}</div>',
+        )
+    ]
 
 
 def _data(view: TupleView) -> dict[str, Any]:
@@ -162,26 +217,10 @@ def _data(view: TupleView) -> dict[str, Any]:
         tuples=tuples,
         marginals=marginals,
         sinks=[[key, float(f"{mass:.6g}")] for key, mass in view.sinks(_KEYS)],
-        graph=view.graph_svg(),
+        graph=readable(view._graph()),
         curvatures=[None if math.isnan(c) else c for c in view.curvatures.tolist()],
     )
 
-
-_STYLE = """
-:root { --ink: #171a21; --muted: #667085; --line: #e3e6eb; --accent: #2563eb; }
-body { margin: 0; background: #f6f7f9; color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 960px; margin: 0 auto; padding: 32px 20px 60px; }
-h1 { font-size: 30px; margin: 0 0 10px; } h2 { font-size: 18px; margin: 0; }
-form { position: sticky; top: 0; background: #f6f7f9; padding: 8px 0; display: flex;
-  flex-wrap: wrap; gap: 16px; }
-section { background: #fff; border: 1px solid var(--line); border-radius: 12px;
-  padding: 16px 20px; margin-top: 16px; overflow-x: auto; }
-section p { color: var(--muted); margin: 0 0 8px; max-width: 75ch; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
-td, th { padding: 3px 12px 3px 0; text-align: left; border-bottom: 1px solid var(--line); }
-.bar { display: inline-block; height: 10px; background: var(--accent); border-radius: 3px; }
-h3 { font-size: 14px; margin: 10px 0 4px; } svg { max-width: 100%; height: auto; }
-"""
 
 _SCRIPT = r"""
 "use strict";
@@ -197,7 +236,8 @@ function element(parent, name, attributes, text) {
   return made;
 }
 const clear = id => { field(id).textContent = ""; return field(id); };
-const cut = text => text === "" ? '""' : text.length <= 12 ? text : text.slice(0, 11) + "…";
+const cut = text => text.trim() === "" ? `"${text}"`
+  : text.length <= 12 ? text : text.slice(0, 11) + "…";
 const named = (view, key) => key < 0 ? "left out" : cut(view.labels[key]) + " " + key;
 const percent = weight => (100 * weight).toFixed(2) + " %";
 function fill(id, texts) {
@@ -206,16 +246,40 @@ function fill(id, texts) {
   texts.forEach((text, i) => element(field(id), "option", { value: i }, text));
   field(id).value = Math.min(old, texts.length - 1);
 }
+function tableIn(parent, heads, rows) {
+  const made = element(parent, "table", {});
+  const line = element(element(made, "thead", {}), "tr", {});
+  for (const head of heads) element(line, "th", { scope: "col" }, head);
+  const body = element(made, "tbody", {});
+  for (const row of rows) {
+    const own = element(body, "tr", {});
+    for (const cell of row) element(own, "td", {}, cell);
+  }
+  return body;
+}
 function bars(parent, view, keys, weights) {
   const most = Math.max(...weights, 1e-12);
-  const table = element(parent, "table", {});
-  keys.forEach((key, i) => {
-    const row = element(table, "tr", {});
-    element(row, "td", {}, key);
-    element(row, "td", {}, cut(view.labels[key]));
-    element(row, "td", {}, percent(weights[i]));
-    element(element(row, "td", {}), "span", { class: "bar",
-      style: "width:" + (180 * weights[i] / most).toFixed(0) + "px" });
+  const rows = keys.map((key, i) => [cut(view.labels[key]), key, percent(weights[i]), ""]);
+  const body = tableIn(parent, ["key", "position", "weight", ""], rows);
+  [...body.rows].forEach((row, i) => {
+    row.cells[3].style.textAlign = "left";
+    element(row.cells[3], "span", { class: "bar",
+      style: "width:" + (120 * weights[i] / most).toFixed(0) + "px" });
+  });
+}
+function sentence(view, at, tuples) {
+  const parent = clear("sentence"), query = view.queries[at], mass = new Map();
+  for (const [keys, weight] of tuples)
+    for (const key of new Set(keys)) mass.set(key, (mass.get(key) || 0) + weight);
+  const most = Math.max(...mass.values(), 1e-12), gap = view.labels.some(l => l.length > 1);
+  view.labels.forEach((label, i) => {
+    const share = (mass.get(i) || 0) / most, place = view.queries.indexOf(i);
+    const made = element(parent, "span", { title: named(view, i) + (mass.has(i) ? ": "
+        + percent(mass.get(i)) : ""), class: i === query ? "query" : place < 0 ? "" : "choice",
+      style: "background: rgba(90, 140, 255, " + (0.75 * share).toFixed(2) + ")" },
+      label === "" ? '""' : label);
+    if (place >= 0) made.onclick = () => { field("query").value = place; show(); };
+    if (gap) parent.append(" ");
   });
 }
 function draw(view, query, tuples) {
@@ -224,26 +288,29 @@ function draw(view, query, tuples) {
     .sort((a, b) => a - b);
   const most = Math.max(...tuples.map(t => t[1]), 1e-12);
   const strength = w => 0.15 + 0.85 * w / most;
-  const line = view.order === 1, step = 46, radius = Math.max(110, 13 * nodes.length);
+  const line = view.order === 1, radius = Math.max(110, 13 * nodes.length);
+  const letters = Math.max(...nodes.map(n => cut(view.labels[n]).length), 3);
+  const least = 8 + 7 * letters, side = 24 + 7 * (letters + 4), rim = 14 + 3.5 * letters;
+  const step = Math.max(least, Math.min(80, (parent.clientWidth - 2 * rim) / nodes.length));
   const place = new Map(), spans = tuples.map(t =>
     step * Math.abs(nodes.indexOf(t[0][0]) - nodes.indexOf(query)));
   const ground = 30 + Math.min(Math.max(0, ...spans) / 2, 260);
-  const wide = line ? 120 + step * (nodes.length - 1) : 2 * radius + 180;
-  const high = line ? ground + 44 : wide;
+  const wide = line ? 2 * rim + step * (nodes.length - 1) : 2 * (radius + side);
+  const high = line ? ground + 44 : 2 * radius + 60;
   nodes.forEach((node, i) => {
     const angle = 2 * Math.PI * i / nodes.length - Math.PI / 2;
-    place.set(node, line ? [60 + step * i, ground]
-      : [wide / 2 + radius * Math.cos(angle), wide / 2 + radius * Math.sin(angle), angle]);
+    place.set(node, line ? [rim + step * i, ground]
+      : [wide / 2 + radius * Math.cos(angle), high / 2 + radius * Math.sin(angle), angle]);
   });
-  const svg = element(parent, "svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high,
-    "font-family": "sans-serif", "font-size": 12 });
+  const svg = element(parent, "svg", { viewBox: `0 0 ${wide} ${high}`, style: "font-size: 12px; "
+    + `min-width: ${Math.ceil(wide * 11 / 12)}px; max-width: ${Math.ceil(1.3 * wide)}px` });
   for (const [keys, weight] of [...tuples].reverse()) {
     const s = strength(weight);
     const corners = nodes.filter(n => n === query || keys.includes(n));
     const points = corners.map(n => place.get(n));
     let made;
-    const paint = { stroke: "#2563eb", "stroke-opacity": s, "stroke-width": 1 + 3 * s,
-      fill: "#2563eb", "fill-opacity": line ? 0 : 0.45 * s, "stroke-linejoin": "round",
+    const paint = { style: "stroke: var(--series-1); fill: var(--series-1)", "stroke-opacity": s,
+      "stroke-width": 1 + 3 * s, "fill-opacity": line ? 0 : 0.45 * s, "stroke-linejoin": "round",
       class: line ? "arc" : ["loop", "edge", "triangle"][corners.length - 1] || "hyperedge" };
     if (points.length === 1) {
       made = element(svg, "circle", { cx: points[0][0], cy: points[0][1] - (line ? 9 : 0), r: 8,
@@ -260,14 +327,15 @@ function draw(view, query, tuples) {
       + ": " + percent(weight));
   }
   for (const node of nodes) {
-    const [x, y, angle] = place.get(node), color = node === query ? "#d9580d" : "#171a21";
-    element(svg, "circle", { cx: x, cy: y, r: 4, fill: color });
+    const [x, y, angle] = place.get(node);
+    const style = `fill: var(${node === query ? "--series-2" : "--ink"})`;
+    element(svg, "circle", { cx: x, cy: y, r: 4, style });
     const side = line ? 0 : Math.cos(angle);
-    element(svg, "text", { fill: color,
+    element(svg, "text", { style,
       x: line ? x : x + 14 * side, y: line ? y + 18 : y + 14 * Math.sin(angle) + 4,
       "text-anchor": Math.abs(side) < 0.2 ? "middle" : side > 0 ? "start" : "end" },
       cut(view.labels[node]) + (line ? "" : " " + node));
-    if (line) element(svg, "text", { x, y: y + 32, fill: "#667085", "font-size": 9,
+    if (line) element(svg, "text", { x, y: y + 33, style: "fill: var(--muted)",
       "text-anchor": "middle" }, node);
   }
 }
@@ -277,38 +345,36 @@ function show() {
   fill("query", view.queries.map(q => q + " " + cut(view.labels[q])));
   const head = Number(field("head").value), at = Number(field("query").value);
   const query = view.queries[at];
-  field("count").max = Math.max(1, ...view.tuples.flat().map(t => t.length));
+  const count = field("count"), all = Number(count.value) >= Number(count.max);
+  count.max = Math.max(1, ...view.tuples.flat().map(t => t.length));
+  if (all) count.value = count.max;
   const tuples = view.tuples[head][at].slice(0, Number(field("count").value));
+  sentence(view, at, tuples);
   draw(view, query, tuples);
-  const table = element(clear("table"), "table", {});
-  tuples.forEach(([keys, weight], i) => {
-    const row = element(table, "tr", {});
-    element(row, "td", {}, i + 1);
-    for (const key of keys) element(row, "td", {}, named(view, key));
-    element(row, "td", {}, percent(weight));
-  });
+  const axes = [...Array(view.order).keys()].map(n => view.order > 1 ? `key ${n + 1}` : "key");
+  tableIn(clear("table"), ["rank", ...axes, "weight"], tuples.map(([keys, weight], i) =>
+    [i + 1, ...keys.map(k => named(view, k)), percent(weight)]));
   const marginals = clear("marginals");
   view.marginals[head][at].forEach(([keys, weights], axis) => {
     element(marginals, "h3", {}, "axis " + (axis + 1));
     bars(marginals, view, keys, weights);
   });
-  const heads = element(clear("heads"), "table", {});
-  view.tuples.forEach((all, i) => {
-    const row = element(heads, "tr", {}), first = all[at][0];
-    element(row, "td", {}, "head " + i);
-    element(row, "td", {}, first ? first[0].map(k => named(view, k)).join(", ") : "nothing");
-    element(row, "td", {}, first ? percent(first[1]) : "");
-  });
+  tableIn(clear("heads"), ["head", "heaviest tuple", "weight"], view.tuples.map((all, i) => {
+    const first = all[at][0];
+    return ["head " + i, first ? first[0].map(k => named(view, k)).join(", ") : "nothing",
+      first ? percent(first[1]) : ""];
+  }));
   bars(clear("sinks"), view, view.sinks.map(s => s[0]), view.sinks.map(s => s[1]));
   field("graph").innerHTML = view.graph;
 }
 fill("layer", views.map((v, i) => i + " " + v.name + ", order " + v.order));
-field("count").max = 1000;
-field("count").value = 1000;
-field("query").value = 0;
+field("layer").value = begins.layer;
+field("count").max = field("count").value = 1000;
 show();
-field("query").value = views[0].queries.length - 1;
+field("head").value = begins.head;
+field("query").value = begins.query;
 show();
 for (const id of ["layer", "head", "query", "count"]) field(id).addEventListener("input", show);
+addEventListener("resize", show);
 document.body.dataset.ready = "yes";
 """

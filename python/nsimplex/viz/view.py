@@ -14,6 +14,7 @@ from typing_extensions import Unpack
 from .._arguments import checked, checked_methods, describe
 from .._layout import Layout, heads_first
 from .._options import AttentionOptions, operator_options
+from .._page import alone
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
 from ..analysis.attention_calls import AttentionCall
@@ -116,11 +117,15 @@ class TupleView:
         filled triangles for order 2, filled polygons for higher orders. A stronger colour is a
         larger weight."""
         at = self.queries[self._place(head, query)]
-        return tuples_svg(at, self.rows(head=head, query=at), self.label)
+        return alone(tuples_svg(at, self.rows(head=head, query=at), self.label))
 
     def graph_svg(self) -> str:
         """A drawing of the attention graph as a whole SVG file. An arc leads from a query to each
         of its heaviest keys; its colour is the sign of its curvature."""
+        return alone(self._graph())
+
+    def _graph(self) -> str:
+        """The attention graph in the colours of a page."""
         return graph_svg(
             self.edges.tolist(), self.edge_weights.tolist(), self.curvatures.tolist(), self.label
         )

@@ -79,20 +79,24 @@ def test_the_drawing_has_a_square_per_two_heads():
     views = [viz.view(query, keys, name="<a>"), viz.view(query, keys[:1], name="b")]
     tree = ElementTree.fromstring(viz.heads_svg(views))
     spaces = {"s": "http://www.w3.org/2000/svg"}
-    squares = tree.findall(".//s:rect", spaces)
+    squares = tree.findall(".//s:rect", spaces)[1:]  # after the background
     distances = viz.head_distances(views)
     assert len(squares) == 36
     notes = [square.find("s:title", spaces).text for square in squares]
     assert notes[4] == f"<a>, order 2, head 0 and b, order 1, head 1: {distances[0, 4]:.2f}"
-    opacity = [float(square.get("fill-opacity")) for square in squares]
+    opacity = [
+        float(re.search(r"fill-opacity: ([\d.]+)", square.get("style"))[1]) for square in squares
+    ]
     assert opacity == pytest.approx(distances.flatten().tolist(), abs=0.006)
     texts = [each.text for each in tree.iterfind(".//s:text", spaces)]
     assert texts.count("1.2") == 2 and len(texts) == 36 + 12
-    sizes = {float(each.get("font-size", 12)) for each in tree.iterfind(".//s:text", spaces)}
-    assert min(sizes) >= 11
+    assert "font-size: 12px" in tree.get("style")
     assert len(tree.findall("s:path", spaces)) == 1  # between the layers
     many = ElementTree.fromstring(viz.heads_svg([views[0]] * 6))
-    assert len(many.findall(".//s:text", spaces)) == 18
+    texts = [each.text for each in many.iterfind(".//s:text", spaces)]
+    assert texts == [f"layer {place}" for place in range(6)]  # one per layer, which has room
+    sides = [float(each.get("width")) for each in many.iterfind(".//s:rect[@x]", spaces)]
+    assert min(sides) * 3 >= 12
 
 
 def test_the_page_shows_the_layers_that_compare(tmp_path):
@@ -100,7 +104,12 @@ def test_the_page_shows_the_layers_that_compare(tmp_path):
     views = [viz.view(query, keys, name="<a>"), viz.view(query, keys[:1], name="b")]
     other = viz.view(query, [keys[0][:, :, :4]], name="c")
     page = viz.save_page([*views, other], tmp_path / "page.html").read_text()
-    assert viz.heads_svg(views) in page and "&lt;a&gt; (order 2), 1 b (order 1)." in page
+    assert 'aria-label="distances between heads"' in page
+    assert "&lt;a&gt; (order 2), 1 b (order 1)." in page
+    distances = viz.head_distances(views)[0, 1:]
+    near, far = int(distances.argmin()) + 1, int(distances.argmax()) + 1
+    cells = [f"{'0.' if at < 3 else '1.'}{at % 3} ({distances[at - 1]:.2f})" for at in (near, far)]
+    assert f"<tr><td>0.0</td><td>{cells[0]}</td><td>{cells[1]}</td></tr>" in page
     one = viz.view(query[:, :1], [keys[0][:, :1]])
     page = viz.save_page([one], tmp_path / "page.html").read_text()
     assert not re.search("Differences between heads", page)

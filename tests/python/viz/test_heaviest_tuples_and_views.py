@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 import nsimplex
 from nsimplex import viz
 from nsimplex.nn import SimplicialAttention
+from nsimplex.viz.page import page_text
 
 T = 6
 OPTIONS = {
@@ -171,6 +172,10 @@ def test_views_of_a_model_and_its_page(tmp_path):
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
     assert [each["order"] for each in data] == [1, 2, 2]
     assert data[1]["labels"] == labels and data[0]["queries"] == [0, 1, 2, 3, 4]
+    assert 'const begins = {"layer": 2, "head": 0, "query": 4}' in page  # the last of order 2
+    third = page_text(made, "x", opens=1, head=1, query=3)
+    assert 'const begins = {"layer": 1, "head": 1, "query": 3}' in third
+    assert "3 layers, opened at 1, of order 2." in third
     keys, weight = data[1]["tuples"][1][4][0]
     first = made[1].rows(head=1, query=4)[0]
     assert tuple(keys) == first[0] and weight == pytest.approx(first[1], rel=1e-5)
@@ -190,7 +195,13 @@ def test_the_page_draws_in_a_browser(tmp_path):
     # What a user does, and what is drawn then.
     extra = """<script>
       const shapes = () => document.querySelectorAll("#drawing title").length;
-      const seen = [shapes(), field("query").value];
+      const seen = [Number(field("layer").value)];
+      field("layer").value = 0; field("layer").dispatchEvent(new Event("input"));
+      seen.push(shapes(), field("query").value, field("sentence").children.length,
+                document.querySelectorAll("table").length,
+                document.querySelectorAll("table thead th").length > 10);
+      field("sentence").children[2].click(); seen.push(field("query").value);
+      field("query").value = 5;
       field("count").value = 2; field("count").dispatchEvent(new Event("input"));
       seen.push(shapes());
       field("layer").value = 1; field("layer").dispatchEvent(new Event("input"));
@@ -210,7 +221,8 @@ def test_the_page_draws_in_a_browser(tmp_path):
     assert 'data-ready="yes"' in run.stdout
     seen = json.loads(re.search(r'data-seen="(.*?)"', run.stdout)[1].replace("&quot;", '"'))
     arcs = sum(keys != (5,) for keys, _ in made[1].rows()[:2])
-    assert seen == [5, "5", 2, arcs, 1, 2, 2, 2]
+    # It opens with the last layer of the highest order, and shows the text.
+    assert seen == [2, 5, "5", 6, 6, True, "2", 2, arcs, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
