@@ -1,4 +1,5 @@
-"""Every Markdown page is reachable from docs/README.md, and every relative link leads somewhere."""
+"""Every Markdown page is reachable from docs/README.md, every relative link leads somewhere, and
+lines are neither lists by accident nor too long."""
 
 import itertools
 import re
@@ -89,4 +90,17 @@ def test_no_line_within_a_sentence_begins_a_quotation_or_a_list(root, pages):
             prose = before.strip() and not before.startswith(("    ", "#", "|", "<!--"))
             if prose and re.match(r" {0,3}(>|\+ |1[.)] )", line):
                 wrong.append(f"{page.relative_to(root)}: {line}")
+    assert wrong == []
+
+
+def test_python_of_the_pages_fits_a_narrow_column(root, pages):
+    """The site cuts longer lines on a small screen."""
+    wrong = [
+        f"{page.relative_to(root)}: {line}"
+        for page, text in pages.items()
+        if page.is_relative_to(root / "docs")
+        for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        for line in code.splitlines()
+        if len(line) > 88
+    ]
     assert wrong == []
