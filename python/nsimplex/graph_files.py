@@ -30,6 +30,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ._arguments import checked
+from ._data_frames import DataFrame, data_frame
 from ._library import operators
 from ._paths import operator_path
 from .graph import TupleBatch
@@ -83,6 +84,12 @@ class TableFile(NamedTuple):
     values: Tensor  #: float64 [rows, columns]; a missing value is NaN
     columns: list[str]  #: names of the columns; empty if there are none
     labels: list[str]  #: names of the rows; empty if there are none
+
+    def to_frame(self) -> DataFrame:
+        """A data frame of pandas with the names of columns and rows. Columns without names are x0,
+        x1, .."""
+        columns = self.columns or [f"x{column}" for column in range(self.values.size(1))]
+        return data_frame(self.values.tolist(), columns, index=self.labels or None)
 
 
 @checked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._arguments import checked, checked_methods, describe
 from .._choices import Estimator, Missing, Resampling
+from .._data_frames import DataFrame, data_frame
 from .._library import operators
 from .._progress import progress_calls
 from .columns import Kinds, Pairs, Tiers
@@ -38,6 +39,22 @@ class EdgeConfidence(NamedTuple):
     high: Tensor  #: float64 [M, M]: upper end
     edges: float  #: mean number of edges per sample
     replicates: int  #: number of samples
+
+    def to_frame(self, names: Sequence[str] = ()) -> DataFrame:
+        """A data frame of pandas with a row per pair i -> j that some sample has, the most frequent
+        first. Columns without ``names`` are x0, x1, .."""
+        count = len(self.adjacency)
+        if names and len(names) != count:
+            raise ValueError(
+                f"[EdgeConfidence] names: expected {count}, one per column, got {len(names)}"
+            )
+        own = list(names) or [f"x{column}" for column in range(count)]
+        matrices = (self.adjacency, self.frequencies, self.connected, self.low, self.high)
+        pairs = self.frequencies.nonzero().tolist()
+        rows = [(own[i], own[j], *(each[i, j].item() for each in matrices)) for i, j in pairs]
+        rows.sort(key=lambda row: -row[3])
+        columns = ["cause", "effect", "weight", "frequency", "connected", "low", "high"]
+        return data_frame(rows, columns)
 
     def stable(self, min_frequency: float = 0.9) -> Tensor:
         """The graph of all rows without the edges of a smaller frequency."""

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from .contract import BaseEstimator, NotFittedError, TransformerMixin
 from .drawing import GraphPicture, draw_graph
 from .few_rows import warn_of_few_rows
 from .frames import row_labels
+from .graph_edges import GraphEdges, edges_of
 from .graph_exports import to_igraph, to_networkx
 from .graph_limits import GraphLimits
 from .graphs import UsableTable
@@ -42,18 +43,6 @@ from .structure import FitInterrupted, FitOptions, fit_numbered, fit_options
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
-
-
-class GraphEdge(NamedTuple):
-    """An edge of a learned graph."""
-
-    cause: str
-    effect: str
-    weight: float
-    score: float  #: as in :class:`CausalFit`; NaN in a graph that was not learned
-    frequency: float | None  #: share of the samples that have it; None without ``confidence``
-    low: float | None  #: interval of the weight
-    high: float | None
 
 
 @checked_methods
@@ -226,21 +215,10 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             raise ValueError(f"[{type(self).__name__}] X: expected a row without missing values")
         return float(log_likelihood(values, self.linear_).mean())
 
-    def edges(self) -> list[GraphEdge]:
+    def edges(self) -> GraphEdges:
         """The edges with the names of their columns, the surest or else the highest score first.
-        ``pandas.DataFrame(graph.edges())`` makes a table of them."""
-        adjacency = self._fitted("adjacency_").to_dense()  # that of embed() may be sparse
-        columns = getattr(self, "columns_", range(len(adjacency)))
-        names = self.names_ or [f"x{column}" for column in columns]
-        scores = getattr(self, "scores_", torch.full_like(adjacency, torch.nan))
-        sure = getattr(self, "confidence_", None)
-        found = []
-        for i, j in adjacency.nonzero().tolist():
-            matrices = (sure.frequencies, sure.low, sure.high) if sure else ()
-            figures = [each[i, j].item() for each in matrices] or [None] * 3
-            known = (adjacency[i, j].item(), scores[i, j].item(), *figures)
-            found.append(GraphEdge(names[i], names[j], *known))
-        return sorted(found, key=lambda edge: (-(edge.frequency or 0), -edge.score))
+        ``edges().to_frame()`` is a data frame of pandas."""
+        return edges_of(self)
 
     def draw(self, columns: Sequence[str | int] = (), *, most: int = 60) -> GraphPicture:
         """A picture of the graph; see :func:`draw_graph`."""

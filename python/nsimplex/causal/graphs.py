@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .._arguments import checked
 from .._choices import GraphModel, Mechanism, Missing, Noise, ScreenBy
+from .._data_frames import DataFrame, data_frame
 from .._library import operators
 from ..graph_files import read_table
 from .arrays import as_double, graph_matrix, read_columns
@@ -17,7 +18,8 @@ from .columns import Columns, Names, given_names, per_column
 
 
 class CausalMetrics(NamedTuple):
-    """Edges of a graph compared with the true edges; docs/causal/structure.md has the definitions."""
+    """Edges of a graph compared with the true edges; docs/causal/structure.md has the
+    definitions."""
 
     edges: int
     true_edges: int
@@ -31,6 +33,10 @@ class CausalMetrics(NamedTuple):
     f1: float
     fdr: float
 
+    def to_frame(self) -> DataFrame:
+        """A data frame of pandas with one row."""
+        return data_frame([self], self._fields)
+
 
 class EdgeCurves(NamedTuple):
     """How well the scores of all pairs identify the true edges."""
@@ -38,12 +44,20 @@ class EdgeCurves(NamedTuple):
     auroc: float
     auprc: float
 
+    def to_frame(self) -> DataFrame:
+        """A data frame of pandas with one row."""
+        return data_frame([self], self._fields)
+
 
 class Sortability(NamedTuple):
     """How well scales predict the causal order; 0.5 is chance."""
 
     variance: float
     r2: float
+
+    def to_frame(self) -> DataFrame:
+        """A data frame of pandas with one row."""
+        return data_frame([self], self._fields)
 
 
 class CausalSimulation(NamedTuple):

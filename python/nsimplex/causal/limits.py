@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked
+from .._data_frames import DataFrame, data_frame
 from .._library import operators
 from .arrays import graph_matrix, read_columns
 from .columns import Columns, Names, given_names
@@ -38,6 +39,14 @@ class CausalLimits(NamedTuple):
     def report(self) -> list[str]:
         """The findings as sentences."""
         return self.findings
+
+    def to_frame(self) -> DataFrame:
+        """A data frame of pandas with a row per pair of columns: the edges whose direction cannot
+        be told, and the columns with dependent noises, with the p-value of the test."""
+        names = self.names or [f"x{column}" for column in range(len(self.cpdag))]
+        rows = [(names[i], names[j], "reversible", None) for i, j in self.reversible]
+        rows += [(names[i], names[j], "dependent noises", p) for i, j, p in self.dependent]
+        return data_frame(rows, ["cause", "effect", "finding", "p_value"])
 
 
 @checked

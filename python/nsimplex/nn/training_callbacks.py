@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods, describe
+from .._data_frames import DataFrame, data_frame
 
 __all__ = ["Callback", "GraphFit", "TrainingCallback", "TrainingState"]
 
@@ -23,6 +24,13 @@ class GraphFit(NamedTuple):
     best: int  #: the epoch whose weights the model has now, from 1
     validation: dict[str, float]  #: metrics on the validation rows
     test: dict[str, float]  #: metrics on the test rows; empty if there are none
+
+    def to_frame(self) -> DataFrame:
+        """A data frame of pandas with a row for the validation and, if there are test rows, one for
+        the test, and the metrics as columns."""
+        parts = {name: own for name in ("validation", "test") if (own := getattr(self, name))}
+        rows = [[own[name] for name in self.validation] for own in parts.values()]
+        return data_frame(rows, list(self.validation), index=list(parts))
 
 
 @dataclass
