@@ -41,6 +41,8 @@ def project(tmp_path):
         "CMakeLists.txt": "project(nsimplex VERSION 1.2.3 LANGUAGES CXX)\n",
         "CHANGELOG.md": CHANGELOG,
         "CITATION.cff": (ROOT / "CITATION.cff").read_text(encoding="utf-8"),
+        "README.md": "# nsimplex\n",
+        "SECURITY.md": "# Security\n",
         "docs/install.md": "1.2.3+torch2.13\n",
         "packaging/conda/recipe.yaml": 'version: "1.2.3"\n',
         ".gitignore": "/dist/\n__pycache__/\n",
@@ -106,6 +108,10 @@ def commit_file(name, text):
             "CMakeLists.txt has the version 1.2.3",
         ),
         (commit_file("docs/install.md", "1.2.2"), "docs/install.md names 1.2.3"),
+        (
+            commit_file("docs/install.md", "1.2.3 is not published\nyet."),
+            "docs/install.md does not say 'is not published yet'",
+        ),
         (
             commit_file("packaging/conda/recipe.yaml", "1.2.2"),
             "packaging/conda/recipe.yaml names 1.2.3",
@@ -234,3 +240,11 @@ def test_the_version_is_the_same_everywhere():
     assert f"\nversion: {version}\n" in citation
     for name in runpy.run_path(str(ROOT / "tools" / "release"))["NAMED_IN"]:
         assert version in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_the_pages_say_that_nothing_is_published_in_the_words_that_a_release_looks_for():
+    """All of them say so before the first release, and none afterwards."""
+    pages = runpy.run_path(str(ROOT / "tools" / "release"))["UNPUBLISHED"]
+    text = {name: " ".join((ROOT / name).read_text(encoding="utf-8").split()) for name in pages}
+    said = {words in text[name] for name, phrases in pages.items() for words in phrases}
+    assert len(said) == 1, text
