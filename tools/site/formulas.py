@@ -18,7 +18,9 @@ def formula(latex: str, display: str) -> str:
     # The converter knows only the second of these forms of the same.
     latex = latex.strip().replace("{aligned}", "{split}")
     latex = re.sub(r"(\\[Bb]ig[lr])\\\|", r"\1‖", latex)
-    return re.sub(r"\s*\n\s*", " ", convert(latex, display=display))
+    found = re.sub(r"\s*\n\s*", " ", convert(latex, display=display))
+    # Markdown would take a line that begins with <math> for a block.
+    return found if display == "block" else f"<span>{found}</span>"
 
 
 #: A block of code or math, an indented line, code, or a formula in a line; whichever begins first.

@@ -28,10 +28,10 @@ page = formulas.page(
     + CODE
     + "so $w$"
 )
-assert page.startswith("a `$x$` b\n\n<math") and f"</math>\n\n{CODE}so <math" in page, page
+assert page.startswith("a `$x$` b\n\n<math") and f"</math>\n\n{CODE}so <span><math" in page, page
 assert page.count("<mtr>") == 2, page
 assert formulas.page("from $5 to $6") == "from $5 to $6"
-assert formulas.page("if $a < b$, then").startswith("if <math")
+assert formulas.page("if $a < b$, then").startswith("if <span><math")
 assert formulas.markdown("Shapes: B is\n    a size.\n\nArgs:\n    x: it\n") == (
     "**Shapes:** B is\na size.\n\nArgs:\n    x: it"
 )
