@@ -9,14 +9,14 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# A link or a picture of Markdown, or code, in which nothing is a link. Text may hold [brackets].
+#: Code, or a link or a picture of Markdown. The text of a link may hold code and [brackets].
 LINK_OR_CODE = re.compile(
-    r"(?P<code>```.*?```|`[^`\n]+`)"
-    r"|(?P<picture>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]+)\)",
-    re.DOTALL,
+    r"(?P<code>^```.*?^```$|`[^`\n]*`)"
+    r"|(?P<picture>!?)\[(?P<text>(?:`[^`\n]*`|\[[^\[\]]*\]|[^\[\]`])*)\]\((?P<target>[^()\s]+)\)",
+    re.DOTALL | re.MULTILINE,
 )
 
-__all__ = ["Provider", "absolute_links", "repository_in", "urls"]
+__all__ = ["LINK_OR_CODE", "Provider", "absolute_links", "repository_in", "urls"]
 
 
 def repository_in(citation):

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools" / part) for part in ("", "site", "metadata")]
 
 import notebooks  # noqa: E402
-from addresses import repository_in  # noqa: E402
+from addresses import LINK_OR_CODE, repository_in  # noqa: E402
 from reference import REFERENCE  # noqa: E402
 
 FIRST = (
@@ -78,9 +78,9 @@ def link_rewriter(name: Path, pages: Path):
     """A function for LINK_OR_CODE.sub over the page of this name."""
 
     def rewrite(link: re.Match) -> str:
-        text, target = link[1], link[2]
-        if text is None:  # code
+        if link["code"]:
             return link[0]
+        text, target = f"{link['picture']}[{link['text']}]", link["target"]
         file, hash_, anchor = target.partition("#")
         if "://" in target or target.startswith("mailto:") or not file:
             return link[0]
@@ -93,7 +93,7 @@ def link_rewriter(name: Path, pages: Path):
             return f"{text}({os.path.relpath(place, name.parent)}{hash_}{anchor})"
         source = ROOT / place
         if source.is_dir():
-            return text[1:-1]  # a folder has no page
+            return link["text"]  # a folder has no page
         if not (pages / place).exists() and source.exists():
             (pages / place).parent.mkdir(parents=True, exist_ok=True)
             copied = place if place.suffix not in ("", ".py", ".cff") else Path(f"{place}.txt")
@@ -102,12 +102,6 @@ def link_rewriter(name: Path, pages: Path):
         return link[0]
 
     return rewrite
-
-
-#: A block of code, a link (its text may hold code) or code; whichever begins first.
-LINK_OR_CODE = re.compile(
-    r"^```.*?^```$|(\[(?:`[^`\n]*`|[^\[\]`])*\])\(([^)\s]+)\)|`[^`\n]*`", re.DOTALL | re.MULTILINE
-)
 
 
 def rewrite_links(pages: Path, names: list[Path]) -> None:
