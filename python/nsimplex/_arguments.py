@@ -46,6 +46,7 @@ def checked(
     options_of: Callable | None = None,
     by: Callable | None = None,
     at_once: bool = True,
+    operator: str = "",
 ) -> _Function: ...
 
 
@@ -56,6 +57,7 @@ def checked(
     options_of: Callable | None = None,
     by: Callable | None = None,
     at_once: bool = True,
+    operator: str = "",
 ) -> Callable[[_Function], _Function]: ...
 
 
@@ -66,6 +68,7 @@ def checked(
     options_of: Callable | None = None,
     by: Callable | None = None,
     at_once: bool = True,
+    operator: str = "",
 ) -> Any:
     """The function, whose calls refuse an argument that its annotation does not allow, as ``[name]
     argument: expected .., got ..``.
@@ -76,9 +79,11 @@ def checked(
         by: the function that computes. The decorated one then only declares the arguments and
             documents them, so that an option that is passed on is spelled once.
         at_once: compare before the call; else only once it has failed.
+        operator: the name in the messages of the operator, if it is another one.
     """
     if function is None:
-        return functools.partial(checked, name=name, options_of=options_of, by=by, at_once=at_once)
+        given = dict(name=name, options_of=options_of, by=by, at_once=at_once, operator=operator)
+        return functools.partial(checked, **given)
     label, compute = name or function.__name__, by or function
 
     @functools.wraps(function)
@@ -90,6 +95,8 @@ def checked(
         try:
             return compute(*args, **kwargs)
         except Exception as error:
+            if operator and str(error).startswith(own := f"[{operator}] "):
+                raise type(error)(f"[{label}] {str(error).removeprefix(own)}") from None
             explained = _explained(function, label, options_of, args, kwargs, error)
             if explained is None:
                 raise

@@ -12,7 +12,7 @@ from ._library import operators
 __all__ = ["merge"]
 
 
-@checked
+@checked(operator="merge_attention")
 def merge(outs: Sequence[Tensor], lses: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     r"""Merges results of :func:`nsimplex.attention` over disjoint sets of tuples.
 

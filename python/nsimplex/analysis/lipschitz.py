@@ -111,6 +111,9 @@ def lipschitz_bound(
 
     ``output_scale`` is s2, times the norm of an output projection (our extension).
     """
+    _require_from("lipschitz_bound", 1, order=order, tokens=tokens, head_dim=head_dim)
+    _require_from("lipschitz_bound", 0, radius=radius, key_norm=key_norm, value_norm=value_norm)
+    _require_from("lipschitz_bound", 0, output_scale=output_scale)
     return operators.lipschitz_bound(
         order, tokens, head_dim, radius, key_norm, value_norm, form, output_scale
     )
@@ -122,4 +125,14 @@ def pair_lipschitz_bound(tokens: int, radius: float, form_norm: float, value_nor
 
     Source: Castin, Ablin and Peyré, "How smooth is attention?", arXiv 2312.14820.
     """
+    _require_from("pair_lipschitz_bound", 1, tokens=tokens)
+    _require_from(
+        "pair_lipschitz_bound", 0, radius=radius, form_norm=form_norm, value_norm=value_norm
+    )
     return operators.pair_lipschitz_bound(tokens, radius, form_norm, value_norm)
+
+
+def _require_from(function: str, least: int, **numbers: float) -> None:
+    for name, value in numbers.items():
+        if not value >= least:
+            raise ValueError(f"[{function}] {name}: expected {least} or more, got {value}")

@@ -166,6 +166,11 @@ def column_tiers(
             raise TypeError(
                 f"[{function}] tiers: expected one whole number per column, got {describe(tier)}"
             )
+        if not -(2**63) <= number < 2**63:
+            raise ValueError(
+                f"[{function}] tiers: expected whole numbers from -2^63 to 2^63 - 1, got "
+                f"{describe(tier)}"
+            )
     return [number for number in numbered if number is not None]
 
 

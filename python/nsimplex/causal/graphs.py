@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from torch import Tensor
 
@@ -124,7 +124,7 @@ def causal_baselines(table: Any) -> dict[str, tuple[Tensor, Tensor]]:
     }
 
 
-@checked
+@checked(operator="simulate_causal")
 def simulate(
     dag: Any = None,
     *,
@@ -164,8 +164,8 @@ def simulate(
     count = nodes if given is None else given.values.size(0) if given.values.dim() == 2 else 0
     columns = Columns([] if given is None else given.names, count)
     set_to = dict(per_column("simulate", "interventions", "a number", interventions or {}, columns))
-    return CausalSimulation(
-        *operators.causal_simulate(
+    try:
+        drawn = operators.causal_simulate(
             None if given is None else given.values,
             graph,
             nodes,
@@ -180,7 +180,12 @@ def simulate(
             list(set_to),
             [float(value) for value in set_to.values()],
         )
-    )
+    except ValueError as error:
+        said = str(error)
+        if given is not None and graph in get_args(GraphModel):  # the operator's graph is ours
+            said = said.replace("[simulate_causal] graph:", "[simulate_causal] dag:", 1)
+        raise ValueError(said) from None
+    return CausalSimulation(*drawn)
 
 
 @checked

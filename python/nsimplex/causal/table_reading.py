@@ -291,7 +291,12 @@ class TableReading:
         """The columns that ``screen`` keeps."""
         if self.screen == 0:
             return kept
-        places = screen_columns(kept.values, self.screen, by=self.screen_by).tolist()
+        try:
+            places = screen_columns(kept.values, self.screen, by=self.screen_by).tolist()
+        except ValueError as error:
+            why = str(error).replace("[screen_columns] by:", "[screen_columns] screen_by:")
+            why = why.removeprefix("[screen_columns] ")
+            raise ValueError(f"[{type(self).__name__}] {why}") from None
         return kept._replace(
             values=kept.values[:, places],
             names=[kept.names[at] for at in places] if kept.names else [],

@@ -76,10 +76,10 @@ def test_a_usable_table_is_whole_and_varies(tmp_path):
     [
         (
             lambda: causal.simulate(nodes=0),
-            r"\[simulate_causal\] nodes: expected at least 1, got 0",
+            r"\[simulate\] nodes: expected at least 1, got 0",
         ),
         (lambda: causal.simulate(graph="ring"), 'graph: expected one of "er", "sf"'),
-        (lambda: causal.simulate(torch.ones(2, 2)), "graph: expected no cycles"),
+        (lambda: causal.simulate(torch.ones(2, 2)), "dag: expected no cycles"),
         (
             lambda: causal.simulate(nodes=3, interventions={3: 1.0}),
             "interventions: expected columns 0 to 2 or their names, got 3",
@@ -111,6 +111,31 @@ def test_a_usable_table_is_whole_and_varies(tmp_path):
 def test_what_cannot_be_is_named(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+LOOP = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: causal.simulate(interventions={0: float("nan")}),
+            "[simulate] interventions: expected finite numbers, got nan for 0",
+        ),
+        (lambda: causal.simulate(nodes=0), "[simulate] nodes: expected at least 1, got 0"),
+        (lambda: causal.simulate(LOOP), "[simulate] dag: expected no cycles, got a graph with one"),
+        (
+            lambda: causal.causal_fit(torch.randn(20, 2), tiers=[2**70, 0]),
+            "[causal_fit] tiers: expected whole numbers from -2^63 to 2^63 - 1, got "
+            "1180591620717411303424",
+        ),
+    ],
+)
+def test_the_function_and_the_argument_are_those_of_the_call(call, said):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value) == said
 
 
 def test_h5ad_files_are_tables(tmp_path):

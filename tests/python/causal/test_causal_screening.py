@@ -79,6 +79,7 @@ def test_missing_values(made):
             'screen_by: expected "correlation" or "variance", got \'mean\'',
         ),
         (dict(screen=4, kinds={0: "binary"}), "screen: expected continuous columns alone"),
+        (dict(screen=2**70), r"^\[CausalGraph\] screen: expected an integer from -2\^63 to"),
     ],
 )
 def test_names_what_cannot_be(made, options, says):
