@@ -94,7 +94,8 @@ class GraphPicture:
             from matplotlib.figure import Figure
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                f"save to {kind} needs matplotlib: python -m pip install matplotlib ({error})"
+                f"save to {kind} needs matplotlib: python -m pip install matplotlib "
+                f"(the extra plots; {error})"
             ) from None
         drawn = Figure(figsize=self._sketch.inches())
         self.to_axes(drawn.add_axes((0, 0, 1, 1)))
