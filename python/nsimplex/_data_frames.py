@@ -25,7 +25,8 @@ def data_frame(
         import pandas
     except ImportError:
         raise ModuleNotFoundError(
-            "[to_frame] expected the package pandas, which is not installed: pip install pandas"
+            "[to_frame] expected the package pandas, which is not installed: pip install pandas "
+            "(the extra tables)"
         ) from None
     make: Any = pandas.DataFrame  # whose own annotations ask for more than it needs
     return make([tuple(row) for row in rows], columns=list(columns), index=index)
