@@ -86,5 +86,6 @@ def test_a_missing_pandas_is_named(monkeypatch):
     with pytest.raises(ModuleNotFoundError) as error:
         causal.CausalMetrics(*range(11)).to_frame()
     assert str(error.value) == (
-        "[to_frame] expected the package pandas, which is not installed: pip install pandas"
+        "[to_frame] expected the package pandas, which is not installed: pip install pandas "
+        "(the extra tables)"
     )
