@@ -27,12 +27,14 @@ PAGE_STYLE = """
   --page: #f6f7f9; --card: #ffffff; --ink: #171a21; --muted: #667085; --line: #e3e6eb;
   --accent: #2563eb; --good: #0f8a5f; --bad: #b42318; --code: #f2f4f7; --edge: #0b3a82;
   --series-1: #2563eb; --series-2: #d9580d; --series-3: #0f8a5f; --series-4: #9333ea;
+  --series-5: #0891b2;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #0f1115; --card: #171a21; --ink: #eceef2; --muted: #98a2b3; --line: #2a2f3a;
     --accent: #6ea0ff; --good: #4cc38a; --bad: #ff8a7a; --code: #0f1218; --edge: #a9c8ff;
     --series-1: #6ea0ff; --series-2: #ff9552; --series-3: #4cc38a; --series-4: #c58bff;
+    --series-5: #4dd0e1;
   }
 }
 * { box-sizing: border-box; }

@@ -38,6 +38,7 @@ def line_of(own: GraphTuples, loaded: Loaded, recipe: Recipe) -> dict[str, Any]:
         of=dict(zip(loaded.header, loaded.rows[own.row])),
         target=list(shown.target),
         nodes=shown.labels,
+        classes=_classes(own, loaded, recipe),
         sets=[list(each) for each in shown.edges],
         drawn=[[list(each.nodes), each.weight] for each in shown.tuples],
         tuples=[
@@ -51,6 +52,16 @@ def line_of(own: GraphTuples, loaded: Loaded, recipe: Recipe) -> dict[str, Any]:
             for each in own.tuples
         ],
     )
+
+
+def _classes(own: GraphTuples, loaded: Loaded, recipe: Recipe) -> list[str]:
+    """The known class of each node of the picture, "" where it is not known; [] where nodes have
+    none."""
+    targets = loaded.targets
+    if targets is None or recipe.task != "node" or not targets.classes:
+        return []
+    rows = [int(loaded.data.node_offsets[own.graph]) + node for node in own._kept()]
+    return [targets.classes[int(targets.values[r])] if targets.known[r] else "" for r in rows]
 
 
 def table_rows(own: GraphTuples, loaded: Loaded) -> Iterator[list[str]]:

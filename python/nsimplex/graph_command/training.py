@@ -156,7 +156,7 @@ def _say_tuples(
     one. Large graphs are left out, for they take a pass per 16 tuples."""
     part = split.test if len(split.test) else split.validation
     rows = part
-    if recipe.task != "graph" and data.num_graphs > 1:  # the parts are graphs
+    if not _splits_rows(recipe, data):
         graphs = _graphs_of_rows(data)
         rows = torch.tensor([int((graphs == graph).nonzero()[0]) for graph in part[:_SHOWN]])
     edges = max((int(each.tuple_offsets.diff().max()) for each in data.edges), default=0)
@@ -283,6 +283,28 @@ def _fold(model: GraphModel, scales: dict[str, tuple[Tensor, Tensor]]) -> None:
             linear.weight.copy_(weight)
 
 
+def _splits_rows(recipe: Recipe, data: GraphData) -> bool:
+    """Whether the parts of a split are rows of targets; else they are graphs."""
+    return recipe.task == "graph" or data.num_graphs == 1
+
+
+def _constant_scores(targets: Targets, split: Split) -> dict[str, float]:
+    """What the commonest class, or the mean, of the training rows scores on the other rows."""
+    found = {}
+    values = targets.values.flatten(1).float() if targets.values.dim() > 1 else targets.values
+    for prefix, rows in (("constant_", split.validation), ("constant_test_", split.test)):
+        if not len(rows):
+            continue
+        if targets.kind in ("classes", "binary"):
+            right = values[rows] == values[split.training].mode(0).values
+            found[f"{prefix}accuracy"] = float(right.double().mean())
+        elif targets.kind == "number":
+            errors = (values[rows] - values[split.training].mean(0)).double()
+            found[f"{prefix}mae"] = float(errors.abs().mean())
+            found[f"{prefix}rmse"] = float(errors.square().mean().sqrt())
+    return found
+
+
 def _say_data(
     channel: Channel,
     recipe: Recipe,
@@ -306,6 +328,7 @@ def _say_data(
         validation=len(split.validation),
         test=len(split.test),
         skipped=len(recipe.bad),
+        **(_constant_scores(targets, split) if _splits_rows(recipe, data) else {}),
     )
     rows = [
         ["task", recipe.task],

@@ -58,7 +58,7 @@ from .layers import monitor_sections
 from .learned import LearnedGraph, read_ball, read_learned
 from .match import match_runs, match_sections, match_tiles
 from .run import Folder, Row, Run, number, read_run
-from .trained_graphs import trained_graph_sections
+from .trained_graphs import trained_graph_sections, trained_headline
 
 __all__ = ["write_report"]
 
@@ -354,6 +354,9 @@ def headline(run: Run) -> tuple[str, str]:
         return fit_headline(fits[0])
     if fits:
         return f"{len(fits)} causal graphs", "Learned from tables, with what is known about them."
+    trained = run.having_kinds({"graph_fit"})
+    if len(trained) == 1:
+        return trained_headline(next(f.rows for f in run.folders if f.path == trained[0].path))
     own = {SECTIONS[row["kind"]] for f in run.folders for row in f.rows if row["kind"] in SECTIONS}
     found = [words for make, words in _THEMES.items() if make in own]
     if run.bench or run.compare:

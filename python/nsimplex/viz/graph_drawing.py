@@ -20,6 +20,10 @@ _STEPS = 150  # of the layout
 _LONGEST = 12  # letters of a label
 _INK, _MUTED = "var(--ink)", "var(--muted)"
 _TUPLE, _TARGET = "var(--series-1)", "var(--series-2)"
+#: Of classes of nodes: none is that of a tuple or of the prediction.
+_CLASSES = [
+    f"var({name})" for name in ("--series-3", "--series-4", "--bad", "--series-5", "--muted")
+]
 _Tuple = tuple[Sequence[int], float]
 _Point = tuple[float, float]
 
@@ -50,6 +54,7 @@ def graph_drawing(
     edges: Sequence[Sequence[int]],
     tuples: Sequence[_Tuple],
     target: Sequence[int] = (),
+    classes: Sequence[str] = (),
 ) -> str:
     """A graph, and on it the tuples, heaviest on top, and the nodes of a prediction.
 
@@ -58,6 +63,7 @@ def graph_drawing(
         edges: sets of two or more nodes.
         tuples: nodes and weight of each.
         target: nodes that are orange.
+        classes: of the nodes, which up to five classes tell apart by colours; "" is not known.
     """
     order = nearby_nodes(len(labels), edges, [target, *(nodes for nodes, _ in tuples)])
     place = {node: at for at, node in enumerate(order)}
@@ -87,15 +93,35 @@ def graph_drawing(
         parts.append(_shape([at[node] for node in nodes], style, "tuple", note))
     named = {*target, *(node for nodes in drawn for node in nodes)}
     every = len(order) <= _MOST_LABELS
+    names = sorted(set(classes) - {""})
+    paints = dict(zip(names, _CLASSES)) if len(names) <= len(_CLASSES) else {}
     for node in order:
         colour = _TARGET if node in target else _INK
+        fill = paints.get(classes[node], _INK) if paints else colour
         x, y = at[node]
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" style="fill: {colour}"/>')
+        ring = f"; stroke: {_TARGET}; stroke-width: 2.5px" if paints and node in target else ""
+        note = f"<title>{escape(short(classes[node]))}</title>" if paints and classes[node] else ""
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{5 if paints else 4}" style="fill: {fill}{ring}'
+            f'">{note}</circle>'
+        )
         if every or node in named:
             parts.append(
                 f'<text x="{x:.1f}" y="{y + _NAME:.1f}" text-anchor="middle" '
                 f'style="fill: {colour}">{escape(short(labels[node], _LONGEST))}</text>'
             )
+    across = _MARGIN / 2
+    for name, paint in paints.items():
+        label = short(name, _LONGEST)
+        if across + 18 + 7 * len(label) > _WIDTH:
+            across, height = _MARGIN / 2, height + 18
+        parts.append(f'<circle cx="{across}" cy="{height:.1f}" r="5" style="fill: {paint}"/>')
+        parts.append(
+            f'<text x="{across + 10}" y="{height + 4:.1f}" style="fill: {_MUTED}">{escape(label)}'
+            "</text>"
+        )
+        across += 30 + 7 * len(label)
+    height += 14 if paints else 0
     shown = f"{len(order)} of {len(labels)}" if len(order) < len(labels) else str(len(labels))
     title = f"A graph of {shown} nodes with its {len(drawn)} heaviest tuples"
     return drawing_file(title, _WIDTH, height, parts)

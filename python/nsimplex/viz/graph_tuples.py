@@ -86,8 +86,7 @@ class GraphTuples:
     def nearby(self) -> GraphTuples:
         """The part of the graph that is drawn, with its nodes numbered anew. Tuples that have other
         nodes are left out."""
-        tuples = [each.nodes for each in self.tuples]
-        kept = nearby_nodes(len(self.labels), self.edges, [self.target, *tuples])
+        kept = self._kept()
         place = {node: at for at, node in enumerate(kept)}
         moved = lambda nodes: tuple(place[node] for node in nodes)
         inside = lambda nodes: all(node in place for node in nodes)
@@ -100,6 +99,11 @@ class GraphTuples:
             edges=[moved(each) for each in self.edges if inside(each)],
             labels=[self.labels[node] for node in kept],
         )
+
+    def _kept(self) -> list[int]:
+        """The nodes that are drawn."""
+        tuples = [each.nodes for each in self.tuples]
+        return nearby_nodes(len(self.labels), self.edges, [self.target, *tuples])
 
     def _repr_svg_(self) -> str:
         return self.svg()

@@ -23,6 +23,8 @@ def test_nodes_of_two_groups_are_told_apart_from_files_to_predictions(tmp_path):
     (about,) = said.of_kind("graph_data")
     assert (about["target_kind"], about["nodes"], about["graphs"]) == ("classes", 40, 1)
     assert about["training"] + about["validation"] + about["test"] == 40
+    for part in ("", "test_"):  # of the commonest class, with as many rows of either
+        assert 0 < about[f"constant_{part}accuracy"] < 1
     (result,) = said.of_kind("graph_fit")
     assert result["accuracy"] >= 0.8
     lines = nodes.read_text().splitlines()
@@ -426,6 +428,9 @@ def test_the_heaviest_tuples_of_predictions_are_listed_by_the_names_of_nodes(tmp
     assert [len(each["tuples"]) for each in shown] == [8, 8, 8]
     names = {line.split(",")[0] for line in nodes.read_text().splitlines()[1:]}
     assert all(set(each["nodes"]) <= names for each in shown)
+    known = {row["name"]: list(row.values())[3] for row in _rows_of(nodes)}
+    for each in shown:
+        assert each["classes"] == [known[name] for name in each["nodes"]]
     found = predicted(tmp_path, **own, folder=tmp_path, explain=2)
     lines = found.of_kind("graph_tuples")
     assert [each["of"]["name"] for each in lines] == [row["name"] for row in predictions(tmp_path)]

@@ -1,9 +1,12 @@
 """Sections of the report about models on sets and graphs."""
 
+import re
+
 import pytest
-from report_page import read, write_lines
+from report_page import charts_of, read, write_lines
 
 from nsimplex.report.graphs import mean_curve
+from nsimplex.report.trained_graphs import class_in_words
 
 
 def graph_rows(models, seeds=(1, 2)):
@@ -213,7 +216,9 @@ def test_costs_are_drawn_against_edges(tmp_path):
 def trained_rows():
     """Lines as `nsimplex graph train` writes them."""
     counts = {"graphs": 1, "nodes": 40, "edges": 99, "parameters": 1234}
-    rows = [{"kind": "graph_data", "task": "node", "model": "gcn", **counts}]
+    parts = {"validation": 16, "test": 4, "constant_accuracy": 0.25, "constant_test_accuracy": 0.5}
+    about = {"kind": "graph_data", "task": "node", "model": "gcn", "target": "species"}
+    rows = [about | counts | parts]
     for epoch in (1, 2, 3):
         rows.append({"kind": "graph_epoch", "epoch": epoch, "loss": 1 / epoch, "accuracy": 0.5})
     result = {"epoch": 2, "epochs": 3, "accuracy": 0.8125, "test_accuracy": 0.75}
@@ -235,8 +240,33 @@ def trained_rows():
 def test_a_trained_model_of_graphs_has_its_curve_and_metrics(tmp_path):
     write_lines(tmp_path / "metrics.jsonl", trained_rows())
     text, page = read(tmp_path)
-    assert "0.8125" in page.text and "0.7500" in page.text and "1,234 parameters" in page.text
-    assert "accuracy on the validation rows" in text and "model gcn, 1 graphs" in page.text
+    assert "<h1>A model that predicts species</h1>" in text
+    assert "Accuracy 0.75 on 4 test rows; a constant answer reaches 0.5." in page.text
+    cells = re.findall(r"<td[^>]*>([^<]*)", text)  # with Wilson's intervals
+    assert cells[:5] == ["accuracy", "0.812 [0.57, 0.93]", "0.75 [0.30, 0.95]", "0.25", "0.5"]
+    assert "epoch 2, validation, 16 rows" in page.text and "test, 4 rows" in page.text
+    assert "So few rows say little about the model." in page.text
+    assert "constant answer" in charts_of(text)[0] and "1,234 parameters" in page.text
+    assert "accuracy on the validation rows" in text and "target species, 1 graph, 4" in page.text
+    many = [rows | {"validation": 160, "test": 1} for rows in trained_rows()[:1]]
+    write_lines(tmp_path / "metrics.jsonl", [*many, *trained_rows()[1:]])
+    assert "test, 1 row" in read(tmp_path)[1].text
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("{i1}{i2 j1}", "2nd"),
+        ("{i1 j1}{i2}", "1st"),
+        ("{i1 i2 j1}", "1st and 2nd"),
+        ("{i1}{i2}{j1}", "none"),
+        ("{i1 j2}{i2 j1}", "1st as 2nd, 2nd as 1st"),
+        ("{i1}{i2}", "–"),
+        ("other", "other"),
+    ],
+)
+def test_classes_of_tuples_are_told_in_words(name, words):
+    assert class_in_words(name) == words
 
 
 def test_the_heaviest_tuples_of_predictions_are_drawn_and_listed(tmp_path):
@@ -251,6 +281,21 @@ def test_the_heaviest_tuples_of_predictions_are_drawn_and_listed(tmp_path):
     assert picture.count('class="edge"') == picture.count('class="tuple"') == 3
     assert picture.count("<polygon") == 2 and 'r="9"' in picture
     assert "font-size: 12px" in text and "min-width: 330px" in text
+    assert "predicted node is" in page.text and "{i1}" not in text
+
+
+def test_nodes_are_coloured_by_their_classes(tmp_path):
+    rows = trained_rows()
+    known = {"classes": ["bird", "fish", "", "fish"]}
+    write_lines(tmp_path / "metrics.jsonl", [*rows[:-1], rows[-1] | known])
+    picture = read(tmp_path)[0].partition("A graph of 4 nodes")[2].partition("</svg>")[0]
+    fills = re.findall(r'r="5" style="fill: (var\([\w-]+\))(.*?)"', picture)
+    bird, fish, ink = "var(--series-3)", "var(--series-4)", "var(--ink)"
+    assert [fill for fill, _ in fills] == [bird, fish, ink, fish, bird, fish]  # nodes, the legend
+    assert [bool(ring) for _, ring in fills] == [True] + 5 * [False]  # the prediction
+    assert ">bird</text>" in picture and ">fish</text>" in picture
+    write_lines(tmp_path / "metrics.jsonl", [*rows[:-1], rows[-1] | {"classes": ["bird"]}])
+    assert 'r="5"' not in read(tmp_path)[0]
 
 
 def test_a_broken_line_of_tuples_is_left_out(tmp_path):
