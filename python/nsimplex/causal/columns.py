@@ -17,6 +17,7 @@ from .frames import is_frame, is_series, listed
 
 __all__ = [
     "Columns",
+    "KeptColumns",
     "Kinds",
     "Names",
     "Pairs",
@@ -75,6 +76,10 @@ class Columns:
             return self._of_numbers.get(number)
         return number if 0 <= number < self.count else None
 
+    def is_left_out(self, entry: Any) -> bool:
+        """Whether an entry means a column of the table that is not used."""
+        return False
+
     def has_numbers(self) -> bool:
         """Whether some names are whole numbers."""
         return bool(self._of_numbers)
@@ -88,6 +93,31 @@ class Columns:
     def shown(self, at: int) -> str:
         """A column by its name or its number."""
         return printable(self.names[at])[:60] if self.names else str(at)
+
+
+class KeptColumns(Columns):
+    """The columns of a table of which only some are used: found by their names and numbers in the
+    whole table, and numbered as those that are used.
+
+    Args:
+        kept: numbers of the columns that are used.
+    """
+
+    def __init__(self, names: Sequence[str], count: int, kept: Sequence[int]):
+        super().__init__(names, count)
+        self._kept = list(kept)
+        self._used = {column: at for at, column in enumerate(self._kept)}
+
+    def find(self, entry: Any) -> int | None:
+        at = super().find(entry)
+        return None if at is None else self._used.get(at)
+
+    def is_left_out(self, entry: Any) -> bool:
+        at = super().find(entry)
+        return at is not None and at not in self._used
+
+    def shown(self, at: int) -> str:
+        return super().shown(self._kept[at])
 
 
 def whole(value: object) -> int | None:
@@ -251,6 +281,11 @@ def numbered_pairs(
 
     def number(entry: Any) -> int:
         at = columns.find(entry)
+        if columns.is_left_out(entry):
+            raise ValueError(
+                f"[{function}] {argument}: expected columns that are kept, got "
+                f"{printable(repr(entry))[:60]}, which is left out"
+            )
         if at is None:
             known = "names of columns" if isinstance(entry, str) else columns.expected()
             raise ValueError(

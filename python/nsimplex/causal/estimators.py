@@ -17,6 +17,7 @@ from .._printable import printable
 from .._progress import progress_calls
 from .columns import (
     Columns,
+    KeptColumns,
     Kinds,
     Names,
     Pairs,
@@ -153,13 +154,14 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             y: not used; scikit-learn's pipelines pass it.
             names: names of the columns; a file and a data frame have their own.
             forbidden, required, tiers: as in :func:`causal_fit`, by the names of the columns or by
-                the numbers of the columns kept. Forbidden edges of columns that are dropped do not
-                count, and tiers may be those of all columns.
+                their numbers in X, also if ``drop`` or ``screen`` leave some out. Forbidden edges
+                of those do not count, required ones are refused, and a list of tiers may be of all
+                columns or of those that are kept.
             groups, targets: as in :func:`causal_fit`, one value per row of X; or the name of a
                 column that has them: of a data frame or a text, where it is taken out of the table,
-                or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns;
-                those on columns that are dropped do not count. In a text, semicolons separate
-                several names of one row.
+                or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns,
+                or their numbers in X; those on columns that are dropped do not count. In a text,
+                semicolons separate several names of one row.
             progress: a bar or a function, as in :func:`causal_fit` and then, for the samples of
                 ``confidence``, as in :func:`edge_confidence`.
 
@@ -297,9 +299,10 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             values = whole.values
             used = ~values.isnan().all(dim=0) if self.drop else slice(None)
             rows = rows[~values[:, used].isnan().any(dim=1)]
-        labels, columns = row_labels(X), Columns(kept.names, len(kept.columns))
+        labels = row_labels(X)
+        columns = KeptColumns(all_names, self.n_features_in_, kept.columns)
         groups = row_groups(label, groups, len(whole.values), labels)
-        targets = row_targets(label, targets, len(whole.values), columns, all_names, labels)
+        targets = row_targets(label, targets, len(whole.values), columns, labels)
         return (
             kept,
             all_names,
@@ -321,11 +324,11 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
     ) -> None:
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
         kinds, label = self._kinds(kept, all_names), type(self).__name__
-        columns, away = Columns(kept.names, len(kept.columns)), set(all_names) - set(kept.names)
+        columns = KeptColumns(all_names, self.n_features_in_, kept.columns)
         forbidden = [  # columns that are dropped have no edges
             pair
             for pair in column_pairs(label, "forbidden", forbidden)
-            if away.isdisjoint(map(str, pair)) or not kept.names
+            if not any(columns.is_left_out(entry) for entry in pair)
         ]
         whole = Columns(all_names, self.n_features_in_)
         options: dict[str, Any] = dict(

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._arguments import checked_methods
 from .._printable import printable
-from .columns import Columns
+from .columns import Columns, KeptColumns
 from .frames import row_labels
 from .kind_reading import KindReading
 from .limits import CausalLimits, causal_limits, scaled_within_groups
@@ -60,8 +60,7 @@ class GraphLimits(KindReading):
         known = row_groups(label, rows["groups"], len(values), labels)
         if known and self.standardise:
             values = scaled_within_groups(values, known)
-        columns, dropped = Columns(names, len(names)), self._all_names()
-        own = row_targets(label, rows["targets"], len(values), columns, dropped, labels)
+        own = row_targets(label, rows["targets"], len(values), self._columns_of_fit(), labels)
         used = (~values.isnan().any(dim=1)).nonzero().flatten().tolist()
         return causal_limits(
             values[used],
@@ -75,6 +74,13 @@ class GraphLimits(KindReading):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns that ``transform`` returns."""
         raise NotImplementedError
+
+    def _columns_of_fit(self) -> KeptColumns:
+        """The columns of the table of the fit, also those that it left out."""
+        used = list(getattr(self, "columns_", range(len(self._fitted("adjacency_")))))
+        count = getattr(self, "n_features_in_", None) or 1 + max(used, default=-1)
+        names = self._all_names() or [f"x{column}" for column in range(count)]
+        return KeptColumns(names, count, used)
 
     def _check_continuous(self) -> None:
         """Refuses columns of other kinds, whose effects are not those of a linear model."""

@@ -67,18 +67,16 @@ def row_targets(
     targets: Any,
     rows: int,
     columns: Columns,
-    others: Iterable[str] = (),
     labels: Sequence[Any] | None = None,
 ) -> list[list[int]]:
     """The columns that were intervened on in each row, ascending; none if no row has one.
 
     Args:
         targets: per row None, -1, NaN, NA or an empty text (no intervention), the number or the
-            name of a column, or several of them.
-        others: names of dropped columns; interventions on them are left out.
+            name of a column, or several of them. Interventions on columns that are left out do not
+            count.
         labels: of the rows, as in :func:`row_values`.
     """
-    away = set(others)
 
     def number(row: int, entry: Any) -> list[int]:
         if _is_missing(entry) or (isinstance(entry, str) and entry == ""):
@@ -88,7 +86,7 @@ def row_targets(
             return []
         if found is not None and whole(entry) != -1:
             return [found]
-        if found is None and not is_bool(entry) and str(entry) in away:
+        if columns.is_left_out(entry):
             return []
         mask = is_bool(entry) or (isinstance(entry, str) and entry.lower() in ("true", "false"))
         raise ValueError(

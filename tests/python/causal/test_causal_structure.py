@@ -80,8 +80,11 @@ def test_ends_by_an_interrupt():
     "options, message",
     [
         ({"estimator": "best"}, r'estimator: expected one of "order", .*"spectral", got "best"'),
-        ({"sparsity": float("nan")}, "sparsity: expected a finite number of at least 0, got nan"),
-        ({"rank": 0}, "rank: expected at least 1, got 0"),
+        (
+            {"sparsity": float("nan"), "estimator": "logdet"},
+            "sparsity: expected a finite number of at least 0, got nan",
+        ),
+        ({"rank": 0, "estimator": "lowrank"}, "rank: expected at least 1, got 0"),
         ({"tiers": [0, 1]}, "tiers: expected 3, one per column, got 2"),
         ({"required": [(0, 1), (1, 0)]}, r"required\[0\]: expected edges without a cycle"),
     ],

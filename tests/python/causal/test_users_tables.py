@@ -28,7 +28,8 @@ def test_constraints_may_name_columns_that_are_dropped(survey):
     expected = CausalGraph().fit(plain, forbidden=[(cause, effect)])
     assert graph.fit(survey, forbidden=forbidden).names_ == list(plain.columns)
     assert torch.equal(graph.adjacency_, expected.adjacency_)
-    with pytest.raises(ValueError, match="required: expected names of columns, got 'country'"):
+    says = "required: expected columns that are kept, got 'country', which is left out"
+    with pytest.raises(ValueError, match=says):
         graph.fit(survey, required=[("country", "wage")])
     with pytest.raises(ValueError, match="forbidden: expected names of columns, got 'city'"):
         graph.fit(survey, forbidden=[("city", "wage")])
@@ -36,6 +37,35 @@ def test_constraints_may_name_columns_that_are_dropped(survey):
     (away, *_) = set(plain.columns) - set(screened.names_)
     again = CausalGraph(drop=True, screen=2).fit(survey, forbidden=[(away, screened.names_[0])])
     assert torch.equal(again.adjacency_, screened.adjacency_)
+
+
+def test_numbers_are_those_of_the_table(survey):
+    """Also if a column is dropped, and those behind it have other numbers among the kept ones."""
+    graph = CausalGraph(drop=True).fit(survey.to_numpy())
+    (dropped,) = set(range(survey.shape[1])) - set(graph.columns_)
+    assert dropped < graph.columns_[-1]
+    cause, effect = (graph.names_ or graph.get_feature_names_out()).tolist()[-2:]
+    cause, effect = (int(name[1:]) for name in (cause, effect))
+    here = graph.columns_.index
+    for a, b in ((cause, effect), (effect, cause)):
+        found = CausalGraph(drop=True).fit(survey.to_numpy(), required=[(a, b)])
+        assert found.adjacency_[here(a), here(b)] != 0
+    targets = [-1, effect, dropped] * (len(survey) // 3) + [-1] * (len(survey) % 3)
+    kept = [each if each != dropped else -1 for each in targets]
+    own = [here(each) if each in graph.columns_ else -1 for each in kept]
+    found = CausalGraph(drop=True).fit(survey.to_numpy(), targets=targets)
+    expected = CausalGraph().fit(survey.to_numpy()[:, graph.columns_], targets=own)
+    assert torch.equal(found.adjacency_, expected.adjacency_)
+    limits = [
+        each.limits(table, targets=of)
+        for each, table, of in (
+            (found, survey.to_numpy(), targets),
+            (expected, survey.to_numpy()[:, graph.columns_], own),
+        )
+    ]
+    assert limits[0].bic == limits[1].bic
+    with pytest.raises(ValueError, match=f"expected columns that are kept, got {dropped}, which"):
+        CausalGraph(drop=True).fit(survey.to_numpy(), required=[(dropped, effect)])
 
 
 def test_tiers_may_be_those_of_all_columns(survey):
