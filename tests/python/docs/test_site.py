@@ -61,12 +61,15 @@ def test_colab_opens_the_notebook_of_a_known_repository(pages, root, address, op
     assert link == (f"[Open in Colab]({expected}){{ .md-button }}" if expected else "")
 
 
-def test_the_head_of_the_pages_has_the_address_of_the_citation(pages, tmp_path, monkeypatch):
+def test_the_head_of_the_pages_has_the_address_of_the_citation(pages, root, tmp_path, monkeypatch):
     for address in ("", "https://github.com/them/it"):
         monkeypatch.setattr(pages, "repository", lambda found=address: found)
         lines = pages.configuration(tmp_path).splitlines()
         assert (f"repo_url: {address}" in lines) == bool(address)
         assert any(line.startswith("repo_url:") for line in lines) == bool(address)
+    # The script of the theme would ask the server of the repository for its numbers.
+    link = (root / "tools" / "site" / "theme" / "partials" / "source.html").read_text()
+    assert "config.repo_url" in link and "data-md-component" not in link
 
 
 def test_formulas_of_pages_become_mathml(root):
