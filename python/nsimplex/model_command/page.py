@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import time
 from typing import Any
 
 import torch
@@ -13,6 +14,28 @@ from ..analysis.model_report import report, table_cells
 from ..nn import LanguageModel
 from ..report.model import model_page
 
+_LONG = 20  # seconds of work that are announced
+#: Passes of the model that a report takes: without derivatives, with them, and more per step. These
+#: are measured ratios of a model with layers of orders 1 and 2.
+_PASSES, _DERIVATIVES, _STEP = 8, 45, 37
+
+
+def _estimate(model: LanguageModel, windows: torch.Tensor, steps: int | None) -> float:
+    """Seconds that the report will take, from one pass of the model."""
+    passed = 0.0
+    for _ in range(2):  # the first pass also prepares
+        start = time.perf_counter()
+        with torch.no_grad():
+            model(windows)
+        passed = time.perf_counter() - start
+    return passed * (_PASSES if steps is None else _DERIVATIVES + _STEP * steps)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(round(seconds, -1), 10):.0f} seconds"
+    return f"{seconds / 60:.0f} minutes; --skip-derivatives takes much less"
+
 
 def write_page(request: dict[str, Any], channel: Channel) -> None:
     """Measures the layers of a model over windows of tokens, as the options of the command say.
@@ -21,8 +44,12 @@ def write_page(request: dict[str, Any], channel: Channel) -> None:
         ValueError: a model that cannot be used.
     """
     windows = torch.tensor(channel.given())
+    model = LanguageModel.from_run(request["model"])
+    seconds = _estimate(model, windows, request["steps"] if request["derivatives"] else None)
+    if seconds >= _LONG:
+        print(f"nsimplex: the report takes about {_duration(seconds)}", file=sys.stderr, flush=True)
     made = report(
-        LanguageModel.from_run(request["model"]),
+        model,
         windows,
         derivatives=request["derivatives"],
         queries=request["samples"],

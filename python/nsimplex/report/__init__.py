@@ -197,13 +197,17 @@ def samples_section(samples: list[Row]) -> str:
 
 
 def shape_label(row: Row) -> str:
-    """What a measurement is about: "order 2, windows 32 × 512, T = 2048, forward"."""
+    """What a measurement is about: order 2, windows 32 × 512, T = 2048, 4 heads, 1 thread,
+    forward."""
     parts = [f"order {row.get('order', '?')}"]
     window = [w for w in row.get("window") or [] if isinstance(w, int)]
     if any(w > 0 for w in window):
         parts.append("windows " + " × ".join("all" if w < 0 else str(w) for w in window))
     if "seq" in row:
         parts.append(f"T = {row['seq']}")
+    for name in ("heads", "threads"):
+        if (count := number(row, name)) is not None:
+            parts.append(f"{count:.0f} {name if count != 1 else name[:-1]}")
     return ", ".join(parts + [str(row.get("pass", ""))]).rstrip(", ")
 
 
@@ -238,7 +242,6 @@ def _speed(run: Run) -> str:
         rows = [
             [
                 shape_label(row),
-                amount(number(row, "threads"), 0),
                 amount(number(row, "milliseconds"), 1, " ms"),
                 amount(number(row, "gflops")),
                 amount(number(row, "sgemm_gflops")),
@@ -249,7 +252,6 @@ def _speed(run: Run) -> str:
         ]
         header = [
             "operator",
-            "threads",
             "time",
             "GFLOP/s",
             "sgemm GFLOP/s",
@@ -277,8 +279,8 @@ def _speed(run: Run) -> str:
     return section(
         "Speed",
         '<p class="muted">Medians of runs that take turns, so that a busy machine slows both '
-        "sides. "
-        "sgemm is this machine's own single-precision matrix product of 1024³.</p>",
+        "sides. sgemm is this machine's own single-precision product of two matrices with 1024 "
+        "rows and columns each.</p>",
         *parts,
     )
 

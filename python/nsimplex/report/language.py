@@ -52,7 +52,8 @@ def loss_curves(run: LanguageRun) -> str:
     """Training and validation loss over steps."""
     with matplotlib.rc_context(STYLE):
         figure, axes = new_axes()
-        curves = [("training", "train_loss", SERIES[0]), ("validation", "val_loss", SERIES[1])]
+        # Other colours than those of orders 1 and 2, which may be on the same page.
+        curves = [("training", "train_loss", SERIES[2]), ("validation", "val_loss", SERIES[3])]
         ends = []
         for name, key, color in curves:
             points = [(row["step"], number(row, key)) for row in run.metrics]

@@ -7,7 +7,7 @@ from html import escape
 import matplotlib
 from matplotlib.ticker import MaxNLocator
 
-from .._page import page, section, table, tile
+from .._page import figure, page, section, table, tile
 from ..analysis.model_report import LayerReport, ModelReport
 from .elements import MUTED, SERIES, STYLE, amount, dashes, legend_below, new_axes, svg
 
@@ -25,7 +25,7 @@ def model_page(report: ModelReport) -> str:
         "nsimplex model report",
         "Every attention layer of a model, measured while the model read one batch.",
         "".join([*parts, _table(layers), _cost(report)]),
-        "Written by nsimplex.analysis.report. One file, nothing is loaded from elsewhere.",
+        "Written by nsimplex.analysis.report.",
     )
 
 
@@ -45,7 +45,7 @@ def _chart(
     found = [(name, points) for name, points in found if points]
     if not found:
         return ""
-    figure, axes = new_axes(2.9)
+    drawing, axes = new_axes(2.9)
     for index, (name, points) in enumerate(found):
         axes.plot(
             *zip(*points, strict=True),
@@ -64,7 +64,7 @@ def _chart(
     said = "; ".join(
         f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in found
     )
-    return svg(figure, title, f"{title}: {said}", see)
+    return svg(drawing, title, f"{title}: {said}", see)
 
 
 def _ends(layers: list[LayerReport], name: str) -> tuple[float, float] | None:
@@ -72,14 +72,23 @@ def _ends(layers: list[LayerReport], name: str) -> tuple[float, float] | None:
     return (points[0][1], points[-1][1]) if points else None
 
 
+def _rank_ends(layers: list[LayerReport]) -> tuple[float, float] | None:
+    """The effective rank of the tokens after the first and after the last block or layer."""
+    return _ends(layers, "rank_block") or _ends(layers, "rank_after")
+
+
+def _where(layers: list[LayerReport]) -> str:
+    kind = "block" if _ends(layers, "rank_block") else "attention layer"
+    return f"from the first {kind} to the last one"
+
+
 def _smoothing(layers: list[LayerReport]) -> str:
     curves = [("before", "rank_before"), ("after attention", "rank_after")]
-    name = "rank_block" if _values(layers, "rank_block") else "rank_after"
-    first, last = _ends(layers, name) or (0.0, 0.0)
+    first, last = _rank_ends(layers) or (0.0, 0.0)
     fall = "falls" if last < first else "does not fall"
     see = (
-        f"See whether the tokens become alike with depth: the effective rank {fall} from "
-        f"{first:.1f} to {last:.1f}; 1 means that all tokens point in one direction."
+        f"See whether the tokens become alike with depth: {_where(layers)}, the effective rank "
+        f"{fall} from {first:.1f} to {last:.1f}; 1 means that all tokens point in one direction."
     )
     lowest = min(_values(layers, "ratio_after") or [(0, 0.0)], key=lambda point: point[1])
     other = (
@@ -145,13 +154,10 @@ def _tiles(report: ModelReport) -> str:
     orders = sorted({layer.order for layer in layers})
     tiles = [
         tile(str(len(layers)), "Attention layers", "orders " + ", ".join(map(str, orders))),
-        tile(f"{report.cost:.1f}×", "Cost", "the whole report, in forward passes of this batch"),
     ]
-    ranks = _ends(layers, "rank_before"), _ends(layers, "rank_after")
-    if ranks[0] and ranks[1]:
-        tiles.insert(
-            1, tile(f"{ranks[0][0]:.1f} → {ranks[1][1]:.1f}", "Effective rank", "first to last")
-        )
+    if ranks := _rank_ends(layers):
+        values = f"{ranks[0]:.1f} → {ranks[1]:.1f}"
+        tiles.append(tile(values, "Effective rank of the tokens", _where(layers)))
     return f'<div class="tiles">{"".join(tiles)}</div>'
 
 
@@ -175,7 +181,7 @@ def _table(layers: list[LayerReport]) -> str:
             pair(layer, "cosine", 2),
             amount(layer.entropy, 2),
             amount(layer.sink_mass, 2),
-            *[_short(getattr(layer, name)) for name in _LIMITED],
+            *[figure(getattr(layer, name)) for name in _LIMITED],
         ]
         for place, layer in enumerate(layers)
     ]
@@ -188,14 +194,11 @@ _LIMITED = (
 )  # fmt: skip
 
 
-def _short(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
-
-
 def _cost(report: ModelReport) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in report.settings.items())
     return section(
-        "Cost",
-        f"<p>The recorded forward pass took {report.forward_seconds:.3f} s and the whole report "
-        f"{report.seconds:.3f} s. Settings: {escape(settings)}.</p>",
+        "Time",
+        f"<p>The report took {report.seconds:.1f} s. That is as long as {report.cost:.0f} passes "
+        f"of the model over this batch, each of {report.forward_seconds:.3f} s. Settings: "
+        f"{escape(settings)}.</p>",
     )

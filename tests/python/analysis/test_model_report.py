@@ -8,6 +8,7 @@ from torch import nn
 
 import nsimplex
 from nsimplex import analysis
+from nsimplex._page import figure
 from nsimplex.analysis import call_recorder
 from nsimplex.analysis.call_recorder import run_recorded
 from nsimplex.analysis.layer_bounds import layer_lipschitz_bound
@@ -294,10 +295,14 @@ def test_the_table_and_the_page(tmp_path):
     pytest.importorskip("matplotlib")
     page = made.save(tmp_path / "model.html").read_text()
     # Each of five charts is drawn twice, the second time for phones.
+    first, last = (made.layers[at].rank_after for at in (0, -1))
+    tile = f"<b>{first:.1f} → {last:.1f}</b>"  # as in the sentence above the chart
+    assert tile in page and f"from {first:.1f} to {last:.1f}; 1 means" in page
+    assert page.count('class="tile"') == 2 and f"as long as {made.cost:.0f} passes of" in page
     assert page.count("<svg") == 10 and page.count('class="see"') == 5
     assert "http" not in page.replace("http://www.w3.org", "") and "<script" not in page
     for row in made.layers:
-        assert f"{row.lipschitz_bound:.3g}" in page
+        assert figure(row.lipschitz_bound) in page
 
 
 OTHER_WEIGHTS = {

@@ -12,6 +12,7 @@ import torch
 
 from nsimplex import analysis, nn, viz
 from nsimplex.lab.pays.__main__ import _parser
+from nsimplex.model_command import page as program
 
 SAID = "to be or not to be"
 
@@ -38,7 +39,7 @@ def refused(executable, *words):
 def trained(executable, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     (folder / "text").write_text(f"{SAID}, that is the question\n" * 100)
-    words = "--layers 2 --every 2 --heads 2 --dim 16 --context 32 --batch 2 --steps 3 --threads 1"
+    words = "--layers 2 --every 2 --heads 2 --width 16 --context 32 --batch 2 --steps 3 --threads 1"
     done = run(
         executable, "lm", "train", "--text", folder / "text", *words.split(), "--out",
         folder / "run",
@@ -50,7 +51,7 @@ def trained(executable, tmp_path_factory):
 def test_the_page_of_a_model_is_the_report_of_its_windows(executable, trained, tmp_path):
     page = tmp_path / "layers.html"
     words = ["analyze", "model", trained, "--windows", 2, "--context", 12, "--threads", 1]
-    own = ["--page", page, "--steps", 2, "--samples", 3]
+    own = ["--page", page, "--steps", 2, "--queries", 3]
     lines = lines_of(executable, *words, *own, "--out", tmp_path / "kept")
     assert page.read_text().endswith("</html>\n") and "Derivatives" in page.read_text()
     assert [line["kind"] for line in lines] == ["attention_layer"] * 2
@@ -77,6 +78,17 @@ def test_the_page_of_a_model_is_the_report_of_its_windows(executable, trained, t
     assert shown.stdout.endswith(f"{page}\n") and "Derivatives" not in page.read_text()
 
 
+def test_a_long_report_says_its_time_beforehand(monkeypatch, trained):
+    model = nn.LanguageModel.from_run(trained)
+    clock = iter((0.0, 9.0, 10.0, 10.5) * 2)  # two passes; the second takes half a second
+    monkeypatch.setattr(program.time, "perf_counter", lambda: next(clock))
+    windows = torch.zeros(1, 4, dtype=torch.int64)
+    short, long = (program._estimate(model, windows, steps) for steps in (None, 6))
+    assert short < program._LONG < long
+    assert program._duration(34) == "30 seconds"
+    assert program._duration(150) == "2 minutes; --skip-derivatives takes much less"
+
+
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(executable, trained, tmp_path):
     words = ["analyze", "model", trained, "--page", tmp_path / "absent" / "page.html"]
     assert "--page: cannot write" in refused(executable, *words)
@@ -96,6 +108,7 @@ def test_attention_is_that_of_the_viewer(executable, trained, tmp_path):
     text = views[1].text()
     assert shown.stdout.splitlines()[: len(text.splitlines())] == text.splitlines()
     assert shown.stdout.endswith(f"\n\n{page}\n{svg}\n")
+    assert 'const begins = {"layer": 1, "head": ' in page.read_text()
     assert xml.parse(svg).getroot().tag.endswith("svg")
     assert page.read_text().endswith("</html>\n") and "blocks.0.attention" in page.read_text()
     lines = lines_of(executable, *words, "--layer", 0, "--head", 1, "--query", 9)
@@ -159,7 +172,7 @@ def test_defaults_of_the_benchmark_are_those_of_its_program(pays):
 def test_the_benchmark_runs_and_continues(pays, tmp_path):
     assert "joint-recall" in run(*pays, "--list").stdout
     out = tmp_path / "pays.jsonl"
-    words = ["bag-of-tokens", "--quick", "--models", "1x1", "--dim", "8", "--out", out]
+    words = ["bag-of-tokens", "--quick", "--models", "1x1", "--width", "8", "--out", out]
     (line,) = lines_of(*pays, *words)
     assert line["kind"] == "run" and line["model"] == "1x1"
     assert {**json.loads(out.read_text())} == line
@@ -179,7 +192,7 @@ def test_a_layer_in_the_current_folder_runs(pays, tmp_path):
         "def layer(dim, heads, causal, rotary):\n"
         "    return torch.nn.Linear(dim, dim)\n"
     )
-    words = ["bag-of-tokens", "--quick", "--models", "1x1", "--dim", "8", "--out", "own.jsonl"]
+    words = ["bag-of-tokens", "--quick", "--models", "1x1", "--width", "8", "--out", "own.jsonl"]
     done = subprocess.run(
         [*pays, *words, "--layer", "mine:layer", "--depth", "1"],
         cwd=tmp_path,
@@ -193,7 +206,7 @@ def test_a_layer_in_the_current_folder_runs(pays, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_an_interrupted_benchmark_keeps_its_runs(pays, tmp_path, number):
     out = tmp_path / "pays.jsonl"
-    words = "copy --models 1x1 --dim 8 --steps 30 --seeds 500 --minutes 0 --rates 0.01".split()
+    words = "copy --models 1x1 --width 8 --steps 30 --seeds 500 --minutes 0 --rates 0.01".split()
     process = subprocess.Popen(
         [*pays, *words, "--out", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

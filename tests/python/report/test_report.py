@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from report_page import Page, read, write_lines
+from report_page import Page, charts_of, read, write_lines
 
 import nsimplex
 from nsimplex.report import write_report
@@ -65,6 +65,7 @@ def full(tmp_path):
                 "operator": "attention",
                 "order": 2,
                 "pass": "forward",
+                "heads": 4,
                 "threads": 1,
                 "milliseconds": 12.5,
                 "gflops": 80.0,
@@ -82,6 +83,10 @@ def full(tmp_path):
             {
                 "order": 2,
                 "pass": "forward",
+                "heads": 1,
+                "threads": 1,
+                "window": [32, 512],
+                "seq": 2048,
                 "peer": "composite",
                 "milliseconds": 1.0,
                 "peer_milliseconds": 6.5,
@@ -96,7 +101,7 @@ def full(tmp_path):
 
 
 def test_a_full_run_shows_everything(full):
-    _, page = read(full)
+    text, page = read(full)
     assert page.tags.count("svg") == 2
     for words in (
         "Match3",
@@ -110,6 +115,14 @@ def test_a_full_run_shows_everything(full):
     ):
         assert words in page.text
     assert "80.0 %" in page.text and "63.0 %" in page.text
+    assert "<h1>Match task, language model, speed</h1>" in text
+    # No label stands for two measurements, and no colour for two meanings.
+    labels = [f"order 2, windows 32 × 512, T = 2048, {heads}, 1 thread, forward" for heads in (
+        "4 heads", "1 head")]  # fmt: skip
+    assert all(label in page.text for label in labels)
+    assert "two matrices with 1024 rows and columns" in page.text
+    match, loss = charts_of(text)
+    assert "--series-1" in match and "--series-1" not in loss and "--series-2" not in loss
 
 
 def test_only_a_speed_up_is_green(full):
