@@ -52,8 +52,8 @@ def read_data(path: str, recipe: Recipe, nodes: str = "", graphs: str = "") -> L
         raise ValueError(f"--nodes: expected a csv file of edges in DATA, got {kind}")
     if kind not in ("csv", "graph6") and graphs:
         raise ValueError(f"--graphs: expected csv or graph6 in DATA, got {kind}")
-    if kind == "graph6" and recipe.ignore and not recipe.trained:
-        raise ValueError("--ignore: expected csv, HIF or arrays in DATA, got graph6")
+    if not recipe.trained:
+        _require_used(kind, recipe, nodes)
     if kind == "graph6":
         return _read_graph6(path, recipe, graphs)
     if kind == "hif":
@@ -70,9 +70,27 @@ def read_data(path: str, recipe: Recipe, nodes: str = "", graphs: str = "") -> L
     if recipe.task == "graph" and recipe.smiles in table.columns and not nodes:
         recipe.require_ignored()
         return read_molecules(table, recipe)
+    if recipe.smiles != Recipe.smiles and not recipe.trained:
+        have = ", ".join(map(printable, table.columns))
+        raise ValueError(f"--smiles: expected columns of {have}, got {recipe.smiles!r:.40}")
     if recipe.task == "hyperedge":
         return _read_hyperedges(table, recipe, nodes)
     return _read_edges(table, recipe, nodes, graphs)
+
+
+def _require_used(kind: str, recipe: Recipe, nodes: str) -> None:
+    """Raises a ValueError for an option that the reader of this kind of data does not use."""
+    if kind == "graph6" and recipe.ignore:
+        raise ValueError("--ignore: expected csv, HIF or arrays in DATA, got graph6")
+    if kind in ("npz", "h5", "tensors") and recipe.bad.skip:
+        raise ValueError(f"--skip-bad: expected csv, HIF or graph6 in DATA, got {kind}")
+    if recipe.smiles == Recipe.smiles:
+        return
+    if kind != "csv":
+        raise ValueError(f"--smiles: expected a csv of molecules in DATA, got {kind}")
+    if recipe.task != "graph" or nodes:
+        given = "--nodes" if nodes else f"--task {recipe.task}"
+        raise ValueError(f"--smiles: expected --task graph and molecules in DATA, got {given}")
 
 
 def format_of(path: str) -> str:

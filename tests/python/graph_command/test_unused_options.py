@@ -1,5 +1,6 @@
 """``nsimplex graph train`` refuses options that its model or its data have no use for."""
 
+import numpy as np
 import pytest
 import torch
 from graph_sets import trained, two_groups, write
@@ -16,6 +17,15 @@ from nsimplex.nn import MessagePassing, fit_graphs, graph_loss
         (dict(model="gat", readout="softmax"), "--readout: expected --model transformer, got gat"),
         (dict(local=True), "--local: expected --model transformer, got gcn"),
         (dict(target="label,label"), "--target: expected different columns, got 'label' twice"),
+        (dict(smiles="zz"), "--smiles: expected --task graph and molecules in DATA, got --nodes"),
+        (
+            dict(smiles="zz", nodes="", task="edge"),
+            "--smiles: expected --task graph and molecules in DATA, got --task edge",
+        ),
+        (
+            dict(smiles="zz", nodes="", task="graph"),
+            "--smiles: expected columns of from, to, weight, got 'zz'",
+        ),
         (dict(ignore="zz"), "--ignore: expected columns of from, to, weight, name, age, "),
         (dict(loss="soft_f1"), "--loss: expected a target of kind binary or labels for soft_f1, "),
         (dict(loss="squared"), "--loss: expected a target of kind number for squared, got classes"),
@@ -24,7 +34,7 @@ from nsimplex.nn import MessagePassing, fit_graphs, graph_loss
 def test_nothing_is_ignored(tmp_path, options, says):
     edges, nodes = two_groups(tmp_path)
     with pytest.raises(ValueError) as caught:
-        trained(data=edges, nodes=nodes, **options)
+        trained(**dict(data=edges, nodes=nodes) | options)
     assert str(caught.value).startswith(says) and "\n" not in str(caught.value)
 
 
@@ -48,6 +58,15 @@ def test_columns_of_every_file_may_be_ignored(tmp_path):
     ):
         trained(**own, ignore="z")
     trained(**own)
+
+
+def test_rows_of_arrays_cannot_be_left_out(tmp_path):
+    file = tmp_path / "g.npz"
+    np.savez(file, edge_index=np.array([[0, 1, 2], [1, 2, 0]]), y=np.arange(3))
+    with pytest.raises(ValueError, match="^--skip-bad: expected csv, HIF or graph6 in DATA, got n"):
+        trained(data=file, task="node", target="y", skip_bad=True)
+    with pytest.raises(ValueError, match="^--smiles: expected a csv of molecules in DATA, got npz"):
+        trained(data=file, task="node", target="y", smiles="s")
 
 
 def test_a_loss_has_a_kind_of_target():
