@@ -194,8 +194,9 @@ class Writers:
     further points.
 
     Args:
-        runs: for each writer the run to continue, if there is one.
         warn: gets the line about a writer that fails.
+        state: of writers of the same folder that this continues. A writer gets no step again that
+            it has had.
     """
 
     def __init__(
@@ -203,17 +204,20 @@ class Writers:
         names: Collection[str],
         folder: str | os.PathLike[str],
         warn: Callable[[str], Any],
-        runs: Mapping[str, str] | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> None:
         self._open: dict[str, Any] = {}
         self._warn = warn
+        self._had = {name: dict(own["steps"]) for name, own in (state or {}).items()}
+        #: of each writer, the run and the last step of each series
+        self.state: dict[str, Any] = {name: dict(own) for name, own in (state or {}).items()}
         for name in names:
-            self._guarded(name, lambda name=name: self._make(name, Path(folder), runs or {}))
-        self.runs = {name: own.id for name, own in self._open.items() if own.id}
+            self._guarded(name, self._make, name, Path(folder))
 
     def write(self, point: Point) -> None:
-        for name, own in list(self._open.items()):
-            self._guarded(name, lambda own=own: own.write(point))
+        for name in list(self._open):
+            if point.step > self._had.get(name, {}).get(point.series, -1):
+                self._guarded(name, self._write, name, point)
 
     def flush(self) -> None:
         for name, own in list(self._open.items()):
@@ -224,12 +228,19 @@ class Writers:
             self._guarded(name, own.close)
         self._open.clear()
 
-    def _make(self, name: str, folder: Path, runs: Mapping[str, str]) -> None:
-        self._open[name] = _MAKERS[name](folder, runs.get(name, ""))
+    def _make(self, name: str, folder: Path) -> None:
+        before = self.state.get(name, {"run": "", "steps": {}})
+        own = self._open[name] = _MAKERS[name](folder, before["run"])
+        self.state[name] = {"run": own.id, "steps": dict(before["steps"])}
 
-    def _guarded(self, name: str, action: Callable[[], Any]) -> None:
+    def _write(self, name: str, point: Point) -> None:
+        self._open[name].write(point)
+        steps = self.state[name]["steps"]
+        steps[point.series] = max(point.step, steps.get(point.series, -1))
+
+    def _guarded(self, name: str, action: Callable[..., Any], *arguments: Any) -> None:
         try:
-            action()
+            action(*arguments)
         except Exception as error:  # whatever a writer raises, the training goes on
             self._open.pop(name, None)
             why = str(error).partition("\n")[0] or type(error).__name__

@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from .training_callbacks import TrainingCallback, TrainingState
 
 __all__ = ["TrainingLog"]
 
-#: What the writers of a run have got: their runs, and the last step of each series.
+#: What each writer has got: the run, and the last step of each series.
 STATE_FILE = "log.json"
 _PERIOD = 2.0  # seconds between two writes of it
 
@@ -65,8 +66,6 @@ class TrainingLog(TrainingCallback):
         self._folder, self._resume = Path(folder), resume
         self._points, self._saved = Points(), 0.0
         self._writers: Writers | None = None
-        self._earlier: dict[str, int] = {}
-        self._steps: dict[str, int] = {}
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Hands one record to the writers. Its number ``step`` or ``epoch`` is the step, and
@@ -74,10 +73,7 @@ class TrainingLog(TrainingCallback):
         point = self._points(record)
         if self._writers is None:
             self._writers = self._open()
-        if point.step <= self._earlier.get(point.series, -1):
-            return
         self._writers.write(point)
-        self._steps[point.series] = max(point.step, self._steps.get(point.series, -1))
         if time.monotonic() - self._saved > _PERIOD:
             self._save()
 
@@ -117,18 +113,18 @@ class TrainingLog(TrainingCallback):
 
     def _open(self) -> Writers:
         self._folder.mkdir(parents=True, exist_ok=True)
-        state: dict[str, Any] = {"runs": {}, "steps": {}}
         file = self._folder / STATE_FILE
-        if self._resume and file.exists():
-            state |= json.loads(file.read_text(encoding="utf-8"))
-        self._earlier, self._steps = dict(state["steps"]), dict(state["steps"])
-        return Writers(self._names, self._folder, _warn, state["runs"])
+        state = None
+        if self._resume:
+            with suppress(OSError, ValueError):  # without it, or damaged: the runs begin anew
+                state = json.loads(file.read_text(encoding="utf-8"))
+        return Writers(self._names, self._folder, _warn, state)
 
     def _save(self) -> None:
         assert self._writers is not None
         self._saved = time.monotonic()
         with whole_file(self._folder / STATE_FILE, encoding="utf-8") as file:
-            json.dump({"runs": self._writers.runs, "steps": self._steps}, file)
+            json.dump(self._writers.state, file)
 
 
 def _warn(said: str) -> None:
