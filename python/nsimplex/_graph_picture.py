@@ -285,7 +285,8 @@ class Sketch:
             if head is not None:
                 axes.add_patch(Polygon(head, linewidth=0, **look))
             if mark:
-                axes.plot(*middle, mark, markersize=2 * _MARK * point, **look)
+                size = dict(markersize=2 * _MARK * point, markerfacecolor=colour("--card"))
+                axes.plot(*middle, mark, **size, **look)
         ink, card = colour("--ink"), colour("--card")
         for node, x, y, width in drawing.boxes:
             corner = (x - width / 2, y - _HEIGHT / 2)
@@ -297,7 +298,7 @@ class Sketch:
         keys = [
             Line2D([], [], color=colour(key.paint), linewidth=key.width * point, alpha=key.opacity,
                    linestyle=(0, _DASHES) if key.dashed else "-", marker=key.mark or None,
-                   markersize=2 * _MARK * point, label=key.text)
+                   markersize=2 * _MARK * point, markerfacecolor=card, label=key.text)
             for key in self._keys()
         ]  # fmt: skip
         place = dict(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=0, frameon=False)

@@ -365,9 +365,9 @@ def headline(run: Run) -> tuple[str, str]:
         found.append(("Speed", "rates of attention on this machine"))
     if not found:
         return f"Run {run.name}", "What this run measured."
-    titles = [title for title, _ in found]
-    title = ", ".join([titles[0], *(each[0].lower() + each[1:] for each in titles[1:])])
-    said = "; ".join(words for _, words in found)
+    first, *others = (title for title, _ in found)
+    said = "what it trained and measured" if others else found[0][1]
+    title = ", ".join([first, *(each[0].lower() + each[1:] for each in others)])
     return title, f"{said[0].upper()}{said[1:]}."
 
 

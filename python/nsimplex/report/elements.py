@@ -160,6 +160,8 @@ def _make_narrow(figure: Figure) -> None:
             axes.set_subplotspec(grid[number])
         height *= len(row)
     figure.set_size_inches(min(width, _NARROW), height)
+    for legend in figure.legends:
+        legend.set_ncols(1)
     for axes in row:
         if title := axes.get_title(loc="left"):
             name_axes(axes, textwrap.fill(title, _TITLE))
