@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -136,6 +137,8 @@ class _Wandb:
         )
         self.id = str(self._run.id)
         self._series: set[str] = set()
+        if self._own and (url := getattr(self._run, "url", None)):  # none offline
+            print(f"wandb: {url}", file=sys.stderr)
 
     def write(self, point: Point) -> None:
         step = f"{point.series}/step"
