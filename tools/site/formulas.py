@@ -11,6 +11,12 @@ import textwrap
 import griffe
 from latex2mathml.converter import convert
 
+#: The name of a function such as log before a variable: a space comes between them. It may not be
+#: the base of an index.
+APPLIED = re.compile(
+    r"(?<!<msup>)(?<!<msub>)(?<!<mfrac>)(<mi>[a-z]{2,}</mi>)(?=<m(?:i|n|sub|sup|frac|sqrt)>)"
+)
+
 
 def formula(latex: str, display: str) -> str:
     if display == "block" and r"\begin" not in latex and ("&" in latex or r"\\" in latex):
@@ -19,6 +25,7 @@ def formula(latex: str, display: str) -> str:
     latex = latex.strip().replace("{aligned}", "{split}")
     latex = re.sub(r"(\\[Bb]ig[lr])\\\|", r"\1‖", latex)
     found = re.sub(r"\s*\n\s*", " ", convert(latex, display=display))
+    found = APPLIED.sub(r'\1<mspace width="0.167em"/>', found)
     # Markdown would take a line that begins with <math> for a block.
     return found if display == "block" else f"<span>{found}</span>"
 

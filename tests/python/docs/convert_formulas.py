@@ -31,6 +31,8 @@ page = formulas.page(
 assert page.startswith("a `$x$` b\n\n<math") and f"</math>\n\n{CODE}so <span><math" in page, page
 assert page.count("<mtr>") == 2, page
 assert formulas.page("from $5 to $6") == "from $5 to $6"
+assert "<mi>log</mi><mspace" in formulas.page("$\\log x$")
+assert "<msup><mi>sinh</mi><mn>" in formulas.page("$\\sinh^2 x$")
 assert formulas.page("if $a < b$, then").startswith("if <span><math")
 assert formulas.markdown("Shapes: B is\n    a size.\n\nArgs:\n    x: it\n") == (
     "**Shapes:** B is\na size.\n\nArgs:\n    x: it"
