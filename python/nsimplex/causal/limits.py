@@ -44,7 +44,9 @@ class CausalLimits(NamedTuple):
         """A data frame of pandas with a row per pair of columns: the edges whose direction cannot
         be told, and the columns with dependent noises, with the p-value of the test."""
         names = self.names or [f"x{column}" for column in range(len(self.cpdag))]
-        rows = [(names[i], names[j], "reversible", None) for i, j in self.reversible]
+        rows: list[tuple[str, str, str, float | None]] = [
+            (names[i], names[j], "reversible", None) for i, j in self.reversible
+        ]
         rows += [(names[i], names[j], "dependent noises", p) for i, j, p in self.dependent]
         return data_frame(rows, ["cause", "effect", "finding", "p_value"])
 
