@@ -3,8 +3,6 @@
 #   docker build --target wheel --output dist .     only the wheel, in dist/
 #   docker build --target base .                    what a development container starts from (.devcontainer)
 # --build-arg TORCH="2.11 2.12 2.14": the wheel serves these versions of torch, too.
-# The CPU build of torch comes from PyTorch's own index, the rest from the index that pip is set up with.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 
 FROM debian:bookworm-slim AS base
 RUN apt-get update \
@@ -16,11 +14,10 @@ FROM base AS build
 COPY . .
 RUN tools/bootstrap
 ARG TORCH=""
-ARG TORCH_INDEX
 RUN mkdir /torch \
     && for minor in $TORCH; do \
          python3 -m venv /torch/$minor \
-         && /torch/$minor/bin/python -m pip install --quiet --extra-index-url $TORCH_INDEX "torch==$minor.*" || exit 1; \
+         && tools/bootstrap torch /torch/$minor/bin/python "$minor.*" || exit 1; \
        done
 RUN make wheel TORCH="$(echo $(find /torch -path '*/bin/python'))"
 
@@ -33,9 +30,11 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home nsimplex
 COPY --from=build /nsimplex/dist /dist
-ARG TORCH_INDEX
-RUN python3 -m venv /opt/nsimplex \
-    && /opt/nsimplex/bin/python -m pip install --no-cache-dir --extra-index-url $TORCH_INDEX "torch==2.13.*" /dist/*.whl \
+COPY --from=build /nsimplex/tools /dist/tools
+RUN export PIP_NO_CACHE_DIR=1 \
+    && python3 -m venv /opt/nsimplex \
+    && /dist/tools/bootstrap torch /opt/nsimplex/bin/python \
+    && /opt/nsimplex/bin/python -m pip install /dist/*.whl \
     && rm -rf /dist
 ENV PATH=/opt/nsimplex/bin:/usr/local/bin:/usr/bin:/bin
 USER nsimplex
