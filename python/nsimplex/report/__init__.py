@@ -34,13 +34,12 @@ from .analyses import (
     complexity_sections,
     robustness_sections,
 )
+from .ball import ball_section, placement_sections
 from .causal import (
-    ball_section,
     certainty_sections,
     embedded_sections,
     fit_headline,
     fit_sections,
-    placement_sections,
     predicted_sections,
     simulated_sections,
 )
@@ -48,12 +47,7 @@ from .curvature import curvature_sections
 from .dag import learned_section
 from .elements import amount, megabytes
 from .graphs import encoding_sections, graph_sections
-from .language import (
-    comparison_sections,
-    language_runs,
-    language_sections,
-    scaling_sections,
-)
+from .language import comparison_sections, language_runs, language_sections, scaling_sections
 from .layers import monitor_sections
 from .learned import LearnedGraph, read_ball, read_learned
 from .match import match_runs, match_sections, match_tiles
@@ -62,56 +56,47 @@ from .trained_graphs import trained_graph_sections, trained_headline
 
 __all__ = ["write_report"]
 
-#: What shows lines of a kind; sections stand on the page in this order.
-SECTIONS: dict[str, Callable[[list[Folder]], list[str]]] = {
-    "match_point": match_sections,
-    "match_result": match_sections,
-    "training": language_sections,
-    "comparison_point": comparison_sections,
-    "comparison_result": comparison_sections,
-    "comparison_pair": comparison_sections,
-    "comparison_speed_up": comparison_sections,
-    "scaling_point": scaling_sections,
-    "scaling_fit": scaling_sections,
-    "graph_point": graph_sections,
-    "graph_result": graph_sections,
-    "graph_reference": graph_sections,
-    "graph_mean": graph_sections,
-    "graph_cost": graph_sections,
-    "graph_cost_fit": graph_sections,
-    "graph_data": trained_graph_sections,
-    "graph_epoch": trained_graph_sections,
-    "graph_fit": trained_graph_sections,
-    "graph_evaluation": trained_graph_sections,
-    "graph_tuples": trained_graph_sections,
-    "fit": fit_sections,
-    "confidence": certainty_sections,
-    "edge_confidence": certainty_sections,
-    "causal_limits": certainty_sections,
-    "noise_directions": certainty_sections,
-    "simulate": simulated_sections,
-    "embed": embedded_sections,
-    "structure": placement_sections,
-    "placement": placement_sections,
-    "placement_mean": placement_sections,
-    "attenuation": attenuation_sections,
-    "robustness": robustness_sections,
-    "complexity": complexity_sections,
-    "complexity_fit": complexity_sections,
-    "predict": predicted_sections,
-    "encoding_trial": encoding_sections,
-    "encoding_mean": encoding_sections,
-    "curvature": curvature_sections,
-    "lipschitz": analysis_sections,
-    "sensitivity": analysis_sections,
-    "sharpness": analysis_sections,
-    "smoothing": analysis_sections,
-    "layer": analysis_sections,
-    "attention_layer": monitor_sections,
-    "transfer": analysis_sections,
-    "transfer_best": analysis_sections,
-    "statement": analysis_sections,
-}
+#: Sections in their order on the page: what makes them, of lines of which kinds, and a title for a
+#: run that has them.
+_SECTIONS: list[tuple[Callable[[list[Folder]], list[str]], str, str]] = [
+    (match_sections, "match_point match_result", "Match task"),
+    (language_sections, "training", "Language model"),
+    (
+        comparison_sections,
+        "comparison_point comparison_result comparison_pair comparison_speed_up",
+        "Language models compared",
+    ),
+    (scaling_sections, "scaling_point scaling_fit", "Losses by size"),
+    (
+        graph_sections,
+        "graph_point graph_result graph_reference graph_mean graph_cost graph_cost_fit",
+        "Graph models compared",
+    ),
+    (
+        trained_graph_sections,
+        "graph_data graph_epoch graph_fit graph_evaluation graph_tuples",
+        "Model of graphs",
+    ),
+    (fit_sections, "fit", ""),
+    (certainty_sections, "confidence edge_confidence causal_limits noise_directions", ""),
+    (simulated_sections, "simulate", "Made-up tables"),
+    (embedded_sections, "embed", "Embedded graph"),
+    (placement_sections, "structure placement placement_mean", "Graphs in the ball"),
+    (attenuation_sections, "attenuation", "Attenuation"),
+    (robustness_sections, "robustness", "Robustness"),
+    (complexity_sections, "complexity complexity_fit", "Cost of graphs"),
+    (predicted_sections, "predict", "Answers for new rows"),
+    (encoding_sections, "encoding_trial encoding_mean", "Causal encodings compared"),
+    (curvature_sections, "curvature", "Curvature of graphs"),
+    (
+        analysis_sections,
+        "lipschitz sensitivity sharpness smoothing layer transfer transfer_best statement",
+        "Analysis of attention",
+    ),
+    (monitor_sections, "attention_layer", "Layers over a training"),
+]
+
+SECTIONS = {kind: make for make, kinds, _ in _SECTIONS for kind in kinds.split()}
 
 
 def write_report(directory: str | os.PathLike, *, columns: Sequence[str] = ()) -> Path:
@@ -153,9 +138,8 @@ def sections_of(run: Run, columns: Sequence[str] = ()) -> list[str]:
                 f"{printable(name)[:60]!r}"
             )
     sections = [learned_section(graph, columns, len(graphs) == 1) for graph in graphs]
-    for make in dict.fromkeys(SECTIONS.values()):
-        folders = run.having_kinds({kind for kind, own in SECTIONS.items() if own is make})
-        if folders:
+    for make, kinds, _ in _SECTIONS:
+        if folders := run.having_kinds(set(kinds.split())):
             sections += make(folders)
     sections += [ball_section(ball) for each in run.folders if (ball := read_ball(each.path))]
     if run.samples:
@@ -250,14 +234,7 @@ def _speed(run: Run) -> str:
             ]
             for row in run.bench
         ]
-        header = [
-            "operator",
-            "time",
-            "GFLOP/s",
-            "sgemm GFLOP/s",
-            "of sgemm",
-            "workspace",
-        ]
+        header = ["operator", "time", "GFLOP/s", "sgemm GFLOP/s", "of sgemm", "workspace"]
         parts.append(table(header, rows))
     if run.compare:
         rows = [
@@ -334,21 +311,6 @@ def _machine(run: Run) -> str:
     return section("Machine", f"<dl>{items}</dl>", repeat)
 
 
-#: What a run is about, by the sections that its lines have: a title, and words below it.
-_THEMES: dict[Callable[[list[Folder]], list[str]], tuple[str, str]] = {
-    match_sections: ("Match task", "which models find numbers that match"),
-    language_sections: ("Language model", "its loss over training"),
-    comparison_sections: ("Language models compared", "losses under equal conditions"),
-    scaling_sections: ("Losses by size", "language models as they grow"),
-    graph_sections: ("Graph models compared", "accuracy and cost on graphs"),
-    trained_graph_sections: ("Model of graphs", "what it learned, and how well it predicts"),
-    embedded_sections: ("Embedded graph", "how well distances tell ancestors"),
-    placement_sections: ("Graphs in the ball", "what a pull to the origin keeps and costs"),
-    predicted_sections: ("Answers for new rows", "what a trained model predicts"),
-    encoding_sections: ("Causal encodings compared", "models with one encoding each"),
-}
-
-
 def headline(run: Run) -> tuple[str, str]:
     """The title of the page and the words below it, by what the run did."""
     fits = [row for folder in run.folders for row in folder.rows if row["kind"] == "fit"]
@@ -359,16 +321,10 @@ def headline(run: Run) -> tuple[str, str]:
     trained = run.having_kinds({"graph_fit"})
     if len(trained) == 1:
         return trained_headline(next(f.rows for f in run.folders if f.path == trained[0].path))
-    own = {SECTIONS[row["kind"]] for f in run.folders for row in f.rows if row["kind"] in SECTIONS}
-    found = [words for make, words in _THEMES.items() if make in own]
-    if run.bench or run.compare:
-        found.append(("Speed", "rates of attention on this machine"))
-    if not found:
-        return f"Run {run.name}", "What this run measured."
-    first, *others = (title for title, _ in found)
-    said = "what it trained and measured" if others else found[0][1]
-    title = ", ".join([first, *(each[0].lower() + each[1:] for each in others)])
-    return title, f"{said[0].upper()}{said[1:]}."
+    found = [t for _, kinds, t in _SECTIONS if t and run.having_kinds(set(kinds.split()))]
+    found += ["Speed"] if run.bench or run.compare else []
+    title = ", ".join([*found[:1], *(each[0].lower() + each[1:] for each in found[1:])])
+    return title or f"Run {run.name}", "What this run trained and measured."
 
 
 def render(run: Run, sections: list[str]) -> str:

@@ -200,9 +200,7 @@ class _Powers(LogFormatterSciNotation):
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         text = re.sub(
-            r"\^\{([^}]*)\}",
-            lambda found: found[1].translate(POWERS),
-            super().__call__(x, pos),
+            r"\^\{([^}]*)\}", lambda found: found[1].translate(POWERS), super().__call__(x, pos)
         )
         return (
             re.sub(r"\$?\\mathdefault\{(.*)\}\$?", r"\1", text).replace(r"\times", "×").strip("$")

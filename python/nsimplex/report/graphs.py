@@ -35,10 +35,7 @@ _TITLES = {
 }
 
 # Figures whose validation is drawn, and what over; without an entry the first figure, over epochs.
-_CURVES = {
-    "hyperedges": [("auc", "epoch"), ("aupr", "epoch")],
-    "molecules": [("mae", "seconds")],
-}
+_CURVES = {"hyperedges": [("auc", "epoch"), ("aupr", "epoch")], "molecules": [("mae", "seconds")]}
 
 _NOTES = {
     "hyperedges": "auc and aupr are the areas under the curves of true against false positives and "

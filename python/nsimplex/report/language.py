@@ -83,8 +83,7 @@ def _language(run: LanguageRun, only: bool) -> str:
     return section(
         title,
         f'<p class="muted">{escape(speed)}{run.metrics[-1]["step"]:,} steps. Validation is text '
-        "that was "
-        "never trained on.</p>",
+        "that was never trained on.</p>",
         loss_curves(run),
     )
 

@@ -152,9 +152,7 @@ def _derivatives(layers: list[LayerReport]) -> str:
 def _tiles(report: ModelReport) -> str:
     layers = report.layers
     orders = sorted({layer.order for layer in layers})
-    tiles = [
-        tile(str(len(layers)), "Attention layers", "orders " + ", ".join(map(str, orders))),
-    ]
+    tiles = [tile(str(len(layers)), "Attention layers", "orders " + ", ".join(map(str, orders)))]
     if ranks := _rank_ends(layers):
         values = f"{ranks[0]:.1f} → {ranks[1]:.1f}"
         tiles.append(tile(values, "Effective rank of the tokens", _where(layers)))

@@ -13,6 +13,8 @@ _INK, _MUTED, _LINE = "var(--ink)", "var(--muted)", "var(--line)"
 _QUERY, _TUPLE, _NEGATIVE = "var(--series-2)", "var(--series-1)", "var(--bad)"
 _STEP, _MARGIN, _LONGEST = 46, 60, 12
 _MOST_NUMBERS = 16  # rows of a matrix whose numbers are written
+RING = 9  #: radius of a ring around a node
+Point = tuple[float, float]
 _Tuple = tuple[tuple[int, ...], float]
 _Label = Callable[[int], str]
 
@@ -129,15 +131,15 @@ def _arcs(
             f'stroke-width="{1 + 4 * _strength(weight, most):.1f}" class="arc"'
         )
         if a == b:
-            shape = f'<circle cx="{at[a]:.0f}" cy="{ground - 9:.0f}" r="8" {style}>'
-            parts.append(f"{shape}<title>{note}</title></circle>")
+            drawn = f'<circle cx="{at[a]:.0f}" cy="{ground - 9:.0f}" r="8" {style}>'
+            parts.append(f"{drawn}<title>{escape(note)}</title></circle>")
             continue
         height = min(span / 2, 260)
-        shape = (
+        drawn = (
             f'<path d="M{at[a]:.0f} {ground:.0f}A{span / 2:.1f} {height:.1f} 0 0 '
             f'{int(at[a] < at[b])} {at[b]:.0f} {ground:.0f}" {style}>'
         )
-        parts.append(f"{shape}<title>{note}</title></path>")
+        parts.append(f"{drawn}<title>{escape(note)}</title></path>")
     for node in nodes:
         colour = _QUERY if node == query else _INK
         parts.append(_dot(at[node], ground, colour))
@@ -168,26 +170,14 @@ def _circle(
     parts = []
     for keys, weight in reversed(tuples):  # the heaviest on top
         corners = sorted({query, *keys} - {LEFT_OUT}, key=angle.__getitem__)
-        points = [point(node, radius) for node in corners]
         strength = _strength(weight, most)
-        note = f"<title>{_note(label, (query, *keys), weight)}</title>"
         kind = ("loop", "edge", "triangle")[len(corners) - 1] if len(corners) < 4 else "hyperedge"
-        paint = (
-            f'class="{kind}" style="fill: {_TUPLE}; stroke: {_TUPLE}" '
-            f'fill-opacity="{0.45 * strength:.2f}" stroke-opacity="{strength:.2f}" '
-            f'stroke-linejoin="round" stroke-width="{1 + 2 * strength:.1f}"'
+        style = (
+            f"fill: {_TUPLE}; fill-opacity: {0.45 * strength:.2f}; stroke: {_TUPLE}; "
+            f"stroke-opacity: {strength:.2f}; stroke-width: {1 + 2 * strength:.1f}px"
         )
-        if len(points) == 1:
-            ((x, y),) = points
-            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" {paint}>{note}</circle>')
-        elif len(points) == 2:
-            (a, b), (c, d) = points
-            parts.append(
-                f'<line x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}" {paint}>{note}</line>'
-            )
-        else:
-            corner = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-            parts.append(f'<polygon points="{corner}" {paint}>{note}</polygon>')
+        points = [point(node, radius) for node in corners]
+        parts.append(shape(points, style, kind, _note(label, (query, *keys), weight)))
     for node in nodes:
         colour = _QUERY if node == query else _INK
         (x, y), (u, v) = point(node, radius), point(node, radius + 14)
@@ -196,6 +186,25 @@ def _circle(
         parts.append(_dot(x, y, colour))
         parts.append(_text(f"{short(label(node), _LONGEST)} {node}", u, v + 4, colour, anchor))
     return drawing_file(title, 2 * centre, 2 * centre, parts)
+
+
+def shape(points: Sequence[Point], style: str, kind: str, note: str) -> str:
+    """Nodes joined: a ring around one, a line between two, or a polygon."""
+    title = f"<title>{escape(note)}</title>" if note else ""
+    if len(points) == 1:
+        ((x, y),) = points
+        shape = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{RING}"'
+        end = "circle"
+    elif len(points) == 2:
+        (a, b), (c, d) = points
+        shape = f'<line x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}"'
+        end = "line"
+    else:
+        x, y = (sum(each) / len(points) for each in zip(*points))
+        around = sorted(points, key=lambda own: math.atan2(own[1] - y, own[0] - x))
+        shape = '<polygon points="' + " ".join(f"{a:.1f},{b:.1f}" for a, b in around) + '"'
+        end = "polygon"
+    return f'{shape} class="{kind}" stroke-linejoin="round" style="{style}">{title}</{end}>'
 
 
 def _strength(weight: float, most: float) -> float:
@@ -207,4 +216,4 @@ def _note(label: _Label, nodes: Sequence[int], weight: float) -> str:
         label(node) if node == LEFT_OUT else f"{short(label(node), _LONGEST)} {node}"
         for node in nodes
     )
-    return escape(f"({names}): {100 * weight:.2f} %")
+    return f"({names}): {100 * weight:.2f} %"

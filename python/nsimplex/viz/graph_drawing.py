@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from .._page import drawing_file, short
+from .drawing import RING, Point, shape
 
 #: Nodes of a drawing: more cannot be told apart at the width of a telephone.
 MOST_NODES = 40
 _MOST_LABELS = 24  # nodes that all have labels; above, only those of tuples have
 _WIDTH, _MARGIN = 360, 34  # letters of 12 pixels stay readable where a picture is 360 pixels wide
-_RING, _NAME = 9, 24  # a ring around a node, and the foot of the node's name below the ring
+_NAME = 15 + RING  # the foot of a node's name below the node and its ring
 _STEPS = 150  # of the layout
 _LONGEST = 12  # letters of a label
 _INK, _MUTED = "var(--ink)", "var(--muted)"
@@ -25,7 +26,6 @@ _CLASSES = [
     f"var({name})" for name in ("--series-3", "--series-4", "--bad", "--series-5", "--muted")
 ]
 _Tuple = tuple[Sequence[int], float]
-_Point = tuple[float, float]
 
 
 def nearby_nodes(
@@ -74,7 +74,7 @@ def graph_drawing(
     parts = []
     for each in (each for each in edges if inside(each)):
         style = f"fill: {_MUTED}; fill-opacity: 0.08; stroke: {_MUTED}; stroke-opacity: 0.45"
-        parts.append(_shape([at[node] for node in each], style, "edge", ""))
+        parts.append(shape([at[node] for node in each], style, "edge", ""))
     most = max((weight for _, weight in tuples), default=0.0)
     drawn: dict[tuple[int, ...], float] = {}  # a tuple of several heads and orders is drawn once
     for nodes, weight in tuples:
@@ -90,7 +90,7 @@ def graph_drawing(
         note = (
             f"({', '.join(short(labels[node], _LONGEST) for node in nodes)}): {100 * weight:.2f} %"
         )
-        parts.append(_shape([at[node] for node in nodes], style, "tuple", note))
+        parts.append(shape([at[node] for node in nodes], style, "tuple", note))
     named = {*target, *(node for nodes in drawn for node in nodes)}
     every = len(order) <= _MOST_LABELS
     names = sorted(set(classes) - {""})
@@ -125,25 +125,6 @@ def graph_drawing(
     shown = f"{len(order)} of {len(labels)}" if len(order) < len(labels) else str(len(labels))
     title = f"A graph of {shown} nodes with its {len(drawn)} heaviest tuples"
     return drawing_file(title, _WIDTH, height, parts)
-
-
-def _shape(points: Sequence[_Point], style: str, kind: str, note: str) -> str:
-    """A ring, a line or a polygon."""
-    title = f"<title>{escape(note)}</title>" if note else ""
-    if len(points) == 1:
-        ((x, y),) = points
-        shape = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RING}"'
-        end = "circle"
-    elif len(points) == 2:
-        (a, b), (c, d) = points
-        shape = f'<line x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}"'
-        end = "line"
-    else:
-        x, y = (sum(each) / len(points) for each in zip(*points))
-        around = sorted(points, key=lambda own: math.atan2(own[1] - y, own[0] - x))
-        shape = '<polygon points="' + " ".join(f"{a:.1f},{b:.1f}" for a, b in around) + '"'
-        end = "polygon"
-    return f'{shape} class="{kind}" stroke-linejoin="round" style="{style}">{title}</{end}>'
 
 
 def _neighbours(nodes: int, edges: Sequence[Sequence[int]]) -> list[set[int]]:
@@ -195,7 +176,7 @@ def _layout(nodes: int, edges: Sequence[Sequence[int]]) -> Tensor:
     return x
 
 
-def _fitted(x: Tensor) -> tuple[list[_Point], float]:
+def _fitted(x: Tensor) -> tuple[list[Point], float]:
     """Places in pixels, the longer side across, and the height of the picture."""
     if not len(x):
         return [], 2.0 * _MARGIN

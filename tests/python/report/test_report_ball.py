@@ -7,7 +7,7 @@ import torch
 from report_page import read
 
 from nsimplex import causal
-from nsimplex.report.causal import geodesic, principal_axes
+from nsimplex.report.ball import geodesic, principal_axes
 from nsimplex.report.learned import read_ball
 
 POINTS = "name,generality,radius,e0,e1,e2\n"
