@@ -26,11 +26,13 @@ namespace nsimplex {
 inline bool requires_grad(const at::Tensor& tensor) { return tensor.requires_grad(); }
 inline bool has_tangent(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
 
-/// Whether all tensors of a call are plain arrays. The operator below autograd refuses others by
-/// name (operator_rules.cpp).
+/// Whether all tensors of a call are plain arrays that hold their numbers. The operator below
+/// autograd refuses others by name (operator_rules.cpp).
 template <class Call>
 bool all_plain(const Call& call) {
-  const auto foreign = [](const at::Tensor& tensor) { return !is_plain(tensor); };
+  const auto foreign = [](const at::Tensor& tensor) {
+    return !is_plain(tensor) || is_freed(tensor);
+  };
   bool plain = true;
   const auto look = [&](const auto& field) {
     using Field = std::decay_t<decltype(field)>;

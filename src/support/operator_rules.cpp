@@ -65,14 +65,6 @@ bool is_foreign(const Tensor& tensor) {
   return !is_plain(tensor) || at::isFloat8Type(tensor.scalar_type());
 }
 
-// Whether the memory of a tensor was taken away, as trainers do with sharded weights. A view of it
-// still has its sizes.
-bool is_freed(const Tensor& tensor) {
-  constexpr DispatchKeySet kTraced({DispatchKey::Python, DispatchKey::Functionalize});
-  return tensor.has_storage() && !tensor.is_meta() && !tensor.key_set().has_any(kTraced) &&
-         tensor.numel() > 0 && tensor.storage().nbytes() == 0;
-}
-
 void refuse_one(const OperatorHandle& op, const std::string& place, const Tensor& tensor) {
   TORCH_CHECK_VALUE(!tensor.is_nested(), place, ": expected a dense tensor, got a nested one");
   const bool sparse = tensor.layout() == at::kSparse || tensor.layout() == at::kSparseCsr;
@@ -190,6 +182,15 @@ void above_autograd(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   }
 }
 
+// Below autograd, on the way to the kernel of a device, which reads the memory.
+void look_at_memory(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
+  for_each_argument(op, *stack, [&](size_t i, std::optional<size_t> entry, const Tensor& tensor) {
+    if (is_freed(tensor)) refuse_one(op, place_of(op, i, entry), tensor);
+  });
+  op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect),
+                     stack);
+}
+
 // Under vmap.
 
 // The argument of one call of the loop.
@@ -279,6 +280,12 @@ TORCH_LIBRARY_IMPL(nsimplex, FuncTorchBatched, m) {
 TORCH_LIBRARY_IMPL(nsimplex, FuncTorchVmapMode, m) {
   for (const OperatorRow& each : kOperators) {
     m.impl(each.name, CppFunction::makeFromBoxedFunction<&look_into_lists>());
+  }
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, BackendSelect, m) {
+  for (const OperatorRow& each : kOperators) {
+    m.impl(each.name, CppFunction::makeFromBoxedFunction<&look_at_memory>());
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 
 namespace nsimplex {
@@ -8,6 +9,17 @@ namespace nsimplex {
 /// library's layout.
 inline bool is_plain(const at::Tensor& tensor) {
   return !tensor.is_nested() && tensor.layout() == at::kStrided && !tensor.is_quantized();
+}
+
+/// Whether the memory of a tensor was taken away or cut, as trainers do with sharded weights. The
+/// tensor and views of it still have their sizes.
+inline bool is_freed(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kTraced(
+      {c10::DispatchKey::Python, c10::DispatchKey::Functionalize});
+  if (!tensor.has_storage() || tensor.is_meta() || tensor.key_set().has_any(kTraced)) return false;
+  const int64_t reach = static_cast<int64_t>(at::detail::computeStorageNbytes(
+      tensor.sizes(), tensor.strides(), tensor.itemsize(), tensor.storage_offset()));
+  return tensor.numel() > 0 && tensor.storage().sym_nbytes() < reach;
 }
 
 /// Whether numbers of a type can be computed with. torch only stores floating numbers of 8 bits.

@@ -75,15 +75,31 @@ def test_operators_come_back_from_many_calls():
     assert_none_is_lost(_SEED, _FEW, _MANY)
 
 
-def test_sizes_that_no_memory_holds_are_refused_in_words_of_the_library():
-    """Within the memory that the child may take, and before it is taken."""
-    program = Path(__file__).with_name("operator_sizes.py")
+def answers_of(program):
+    """(call, answer) of all calls that a program makes in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, program], capture_output=True, text=True, env=environment, timeout=300
+        [sys.executable, Path(__file__).with_name(program)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 0, "\n".join(lines[-1:] + [done.stderr[-500:]])
-    foreign = [f"{call}: {said}" for call, said in zip(lines[::2], lines[1::2], strict=True)
-               if said and not OWN_WORDS.match(said)]  # fmt: skip
+    return list(zip(lines[::2], lines[1::2], strict=True))
+
+
+def test_sizes_that_no_memory_holds_are_refused_in_words_of_the_library():
+    """Within the memory that the child may take, and before it is taken."""
+    answers = answers_of("operator_sizes.py")
+    foreign = [f"{call}: {said}" for call, said in answers if said and not OWN_WORDS.match(said)]
     assert not foreign, "\n".join(foreign)
+
+
+def test_memory_that_was_freed_is_not_read():
+    """Nor memory that was cut, of which views of the tensor know nothing."""
+    refused = re.compile(r"ValueError: \[\w+\] [\w\[\]]+: expected .* whose memory was freed")
+    answers = answers_of("operator_memory.py")
+    others = [f"{call}: {said}" for call, said in answers if not refused.fullmatch(said)]
+    assert not others, "\n".join(others)

@@ -1,0 +1,56 @@
+"""Calls every operator with the memory of one tensor in turn taken away:  python operator_memory.py
+
+All of it or more than half of it, with and without a gradient that is asked for. Before each call
+its name and the place go to standard output, and after it its answer: an empty line for a result,
+or the type and the words of the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import operator_mutations
+import torch
+from torch.utils import _pytree as pytree
+
+
+def cases() -> Iterator[tuple[str, int, int, bool]]:
+    """An operator, the place of a tensor in its call, by how much its bytes are divided (0: none is
+    left), and whether it requires a gradient."""
+    for name in sorted(operator_mutations.CALLED):
+        for place, leaf in enumerate(pytree.tree_leaves(operator_mutations.CALLED[name]())):
+            if (
+                not isinstance(leaf, torch.Tensor)
+                or leaf.numel() == 0
+                or leaf.layout != torch.strided
+            ):
+                continue
+            yield name, place, 0, False
+            yield name, place, 3, False
+            if leaf.is_floating_point():
+                yield name, place, 0, True
+
+
+def changed(name: str, place: int, divisor: int, learned: bool) -> tuple[list, dict]:
+    leaves, structure = pytree.tree_flatten(operator_mutations.CALLED[name]())
+    tensor = leaves[place].clone().requires_grad_(learned)
+    memory = tensor.untyped_storage()
+    memory.resize_(memory.nbytes() // divisor if divisor else 0)
+    leaves[place] = tensor
+    return pytree.tree_unflatten(leaves, structure)
+
+
+def main() -> None:
+    for name, place, divisor, learned in cases():
+        print(f"{name} at place {place}, {divisor}, {learned}", flush=True)
+        arguments, options = changed(name, place, divisor, learned)
+        answer = ""
+        try:
+            getattr(torch.ops.nsimplex, name)(*arguments, **options)
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}".replace("\n", "\\n")
+        print(answer, flush=True)
+
+
+if __name__ == "__main__":
+    main()
