@@ -30,15 +30,26 @@ def formula(latex: str, display: str) -> str:
     return found if display == "block" else f"<span>{found}</span>"
 
 
-#: A block of code or math, an indented line, code, or a formula in a line; whichever begins first.
+#: Code of a page: a block, an indented line, or a part of a line.
+CODE = r"^```.*?^```$|^(?: {4}|\t)[^\n]*$|`[^`\n]*`"
 CODE_OR_FORMULA = re.compile(
-    r"^```math\n(?P<block>.*?)^```$|^```.*?^```$|^(?: {4}|\t)[^\n]*$|`[^`\n]*`"
+    rf"^```math\n(?P<block>.*?)^```$|{CODE}"
     r"|(?<![\w\\$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?![\w$])",
     re.DOTALL | re.MULTILINE,
 )
 
 
-def page(text: str) -> str:
+def escaped(text: str, code: str) -> str:
+    """The text with &lt; where a sign would begin a tag. Code stays as it is."""
+    return re.sub(
+        rf"{code}|<(?=[a-zA-Z/])",
+        lambda found: "&lt;" if found[0] == "<" else found[0],
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
+
+
+def with_mathml(text: str) -> str:
     """The Markdown of a page with MathML in place of its formulas."""
 
     def replaced(found: re.Match) -> str:
@@ -50,9 +61,11 @@ def page(text: str) -> str:
     return CODE_OR_FORMULA.sub(replaced, text)
 
 
-def on_page_markdown(markdown: str, **_) -> str:
-    """What mkdocs calls."""
-    return page(markdown)
+def on_page_markdown(markdown: str, page, **_) -> str:
+    """What mkdocs calls. The reference of C++ is made of comments, which have no tags."""
+    if page.file.src_uri.startswith("docs/reference/cpp/"):
+        markdown = escaped(markdown, CODE)
+    return with_mathml(markdown)
 
 
 def block(match: re.Match) -> str:
@@ -66,7 +79,7 @@ def markdown(text: str) -> str:
     text = re.sub(
         r"^(?P<indent> *)\.\. math::(?P<line>.*)\n(?P<body>(?:(?P=indent) +\S.*\n)*)",
         block,
-        re.sub(r"<(?=[a-zA-Z/])", "&lt;", text) + "\n",
+        escaped(text, "`[^`]+`") + "\n",
         flags=re.MULTILINE,
     )
     # A paragraph such as "Shapes: ..", whose further lines are indented, is no list of arguments.

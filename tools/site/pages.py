@@ -170,7 +170,7 @@ def cpp_page(header: Path) -> str:
             continue
         if depth == 0 and re.match(r"///? ?", line):
             flush_code()
-            comment.append(re.sub(r"<(?=[a-zA-Z/])", "&lt;", re.sub(r"^///? ?", "", line)))
+            comment.append(re.sub(r"^///? ?", "", line))
             continue
         if depth == 0 and not code:
             if not line.strip():

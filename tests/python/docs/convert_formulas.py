@@ -23,23 +23,24 @@ def whole(latex, display):
 formulas.formula = whole
 
 CODE = "    $y$ $z$\n\n"
-page = formulas.page(
+page = formulas.with_mathml(
     "a `$x$` b\n\n```math\n\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}\n```\n\n"
     + CODE
     + "so $w$"
 )
 assert page.startswith("a `$x$` b\n\n<math") and f"</math>\n\n{CODE}so <span><math" in page, page
 assert page.count("<mtr>") == 2, page
-assert formulas.page("from $5 to $6") == "from $5 to $6"
-assert "<mi>log</mi><mspace" in formulas.page("$\\log x$")
-assert "<msup><mi>sinh</mi><mn>" in formulas.page("$\\sinh^2 x$")
-assert formulas.page("if $a < b$, then").startswith("if <span><math")
+assert formulas.with_mathml("from $5 to $6") == "from $5 to $6"
+assert "<mi>log</mi><mspace" in formulas.with_mathml("$\\log x$")
+assert "<msup><mi>sinh</mi><mn>" in formulas.with_mathml("$\\sinh^2 x$")
+assert formulas.with_mathml("if $a < b$, then").startswith("if <span><math")
+assert formulas.markdown("``kv.<m>`` of <m>") == "``kv.<m>`` of &lt;m>"
 assert formulas.markdown("Shapes: B is\n    a size.\n\nArgs:\n    x: it\n") == (
     "**Shapes:** B is\na size.\n\nArgs:\n    x: it"
 )
 
 for path in ROOT.glob("docs/**/*.md"):
-    formulas.page(path.read_text(encoding="utf-8"))
+    formulas.with_mathml(path.read_text(encoding="utf-8"))
 for path in (ROOT / "python" / "nsimplex").rglob("*.py"):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
