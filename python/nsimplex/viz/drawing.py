@@ -12,6 +12,7 @@ from .heaviest import LEFT_OUT
 _INK, _MUTED, _LINE = "var(--ink)", "var(--muted)", "var(--line)"
 _QUERY, _TUPLE, _NEGATIVE = "var(--series-2)", "var(--series-1)", "var(--bad)"
 _STEP, _MARGIN, _LONGEST = 46, 60, 12
+_DARKEST = 0.75  # opacity of a square, on which numbers stay readable in light and dark
 _MOST_NUMBERS = 16  # rows of a matrix whose numbers are written
 RING = 9  #: radius of a ring around a node
 Point = tuple[float, float]
@@ -76,16 +77,17 @@ def matrix_svg(
             known = not math.isnan(value)
             x, y = left + side * column, top + side * row
             said = f"{value:.2f}" if known else "none"
-            paint = f"fill: {_TUPLE}; fill-opacity: {value:.2f}" if known else "fill: none"
+            paint = (
+                f"fill: {_TUPLE}; fill-opacity: {_DARKEST * value:.3f}" if known else "fill: none"
+            )
             parts.append(
                 f'<rect x="{x}" y="{y}" width="{side}" height="{side}" style="stroke: {_LINE}; '
                 f'{paint}"><title>{escape(f"{notes[row]} and {notes[column]}: {said}")}</title>'
                 "</rect>"
             )
             if known and few:
-                ink = "var(--card)" if value > 0.55 else _INK
                 at = (x + side / 2, y + side / 2 + 4)
-                parts.append(_text(said, *at, ink, "middle", ' pointer-events="none"'))
+                parts.append(_text(said, *at, _INK, "middle", ' pointer-events="none"'))
     for name, middle in zip(names, middles, strict=True):
         parts.append(_text(name, left - 6, top + middle + 4, _INK, "end"))
         if few:

@@ -97,39 +97,10 @@ def page_text(
             f'<div id="drawing" class="scroll">{readable(drawing, largest=1.3)}</div>',
             '<div id="table" class="scroll"></div>',
         ),
-        *(
-            section(heading, _muted(see), f'<div id="{place}" class="scroll">{content}</div>')
-            for heading, see, place, content in (
-                (
-                    "Keys per axis",
-                    "The weight that the query puts on a key of one axis, summed over the other "
-                    "axes.",
-                    "marginals",
-                    "",
-                ),
-                (
-                    "Heads",
-                    "How the heads differ for this query: a large first weight is a head that "
-                    "chooses, and a small one is a head that averages.",
-                    "heads",
-                    "",
-                ),
-            )
-        ),
+        *(_part(*each) for each in _PARTS[:2]),
         *_differences(views),
-        section(
-            "Sinks",
-            _muted("The keys that receive most weight from all queries, over axes and heads."),
-            '<div id="sinks" class="scroll"></div>',
-        ),
-        section(
-            "Attention graph",
-            _muted(
-                "An arc leads from each query to its heaviest keys; red edges have negative "
-                "curvature and are bottlenecks."
-            ),
-            f'<div id="graph">{readable(first._graph())}</div>',
-        ),
+        _part(*_PARTS[2]),
+        _part(*_PARTS[3], readable(first._graph())),
     ]
     form = f'<form>{fields}<label>tuples <input id="count" type="range" min="1"></label></form>'
     begins = json.dumps({"layer": opens, "head": head, "query": at})
@@ -144,6 +115,33 @@ def page_text(
         "Written by nsimplex.viz.",
         script=f"const begins = {begins};{_SCRIPT}",
     )
+
+
+#: Headings, words and places of parts that the script fills.
+_PARTS = (
+    (
+        "Keys per axis",
+        "The weight that the query puts on a key of one axis, summed over the other axes.",
+        "marginals",
+    ),
+    (
+        "Heads",
+        "How the heads differ for this query: a large first weight is a head that chooses, and a "
+        "small one is a head that averages.",
+        "heads",
+    ),
+    ("Sinks", "The keys that receive most weight from all queries, over axes and heads.", "sinks"),
+    (
+        "Attention graph",
+        "An arc leads from each query to its heaviest keys; red edges have negative curvature and "
+        "are bottlenecks.",
+        "graph",
+    ),
+)
+
+
+def _part(heading: str, see: str, place: str, content: str = "") -> str:
+    return section(heading, _muted(see), f'<div id="{place}" class="scroll">{content}</div>')
 
 
 def _muted(text: str) -> str:

@@ -87,7 +87,7 @@ def test_the_drawing_has_a_square_per_two_heads():
     opacity = [
         float(re.search(r"fill-opacity: ([\d.]+)", square.get("style"))[1]) for square in squares
     ]
-    assert opacity == pytest.approx(distances.flatten().tolist(), abs=0.006)
+    assert opacity == pytest.approx((0.75 * distances).flatten().tolist(), abs=0.006)
     texts = [each.text for each in tree.iterfind(".//s:text", spaces)]
     assert texts.count("1.2") == 2 and len(texts) == 36 + 12
     assert "font-size: 12px" in tree.get("style")
