@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any, NamedTuple
 
@@ -19,9 +20,8 @@ from ._page import PHONE, colour, drawing_file, figure, short
 
 __all__ = ["KINDS", "Edge", "Sketch"]
 
-_WIDEST = 940.0  # of rows, in pixels, where their edges leave room for that
-_WIDE = 760.0  # to which small graphs are stretched, at most _STRETCH times
-_STRETCH = (4.0, 1.4)  # across and down
+_WIDE = 760.0  # of rows, in pixels, if edges leave room; small graphs are stretched, at most
+_STRETCH = (4.0, 1.4)  # so many times, across and down
 _HEIGHT, _LETTER, _MARGIN = 22.0, 7.0, 12.0  # of a node, of a letter of 12 pixels, around all
 _STEP, _PORT = 20.0, 7.0  # least height of a line of a list; room of one end of an edge there
 _LINE = 20.0  # of the legend
@@ -129,18 +129,23 @@ class Sketch:
         share = abs(edge.weight) / largest if largest and edge.kind != "missing" else 0.0
         return 1.0 + 2.5 * share
 
+    @cached_property
+    def _rows(self) -> tuple[list[float], np.ndarray, list]:
+        """The widths of the nodes, and the places of nodes and edges in rows."""
+        pairs = [(edge.cause, edge.effect) for edge in self.edges]
+        ends = Counter(effect for _, effect in pairs)
+        widths = [
+            max(34.0, 14 + _LETTER * letters(short(name, 24)), min(12.0 * ends[node], 130.0))
+            for node, name in enumerate(self.names)
+        ]
+        return widths, *place_nodes(pairs, widths, _WIDE - 2 * _MARGIN)
+
     def _in_rows(self, target: float) -> Drawing:
         """Every node below its causes."""
         if not self.names:
             return Drawing([], [], target, 2 * _MARGIN)
         pairs = [(edge.cause, edge.effect) for edge in self.edges]
-        ends = Counter(effect for _, effect in pairs)
-        labels = [short(name, 24) for name in self.names]
-        widths = [
-            max(34.0, 14 + _LETTER * letters(label), min(12.0 * ends[node], 130.0))
-            for node, label in enumerate(labels)
-        ]
-        places, bends = place_nodes(pairs, widths, min(_WIDEST, max(target, _WIDE)) - 2 * _MARGIN)
+        widths, places, bends = self._rows
         middles = np.concatenate([places, *(np.reshape(each, (-1, 2)) for each in bends)])
         span = np.ptp(middles[:, 0])
         halves = np.array(widths) / 2
