@@ -42,7 +42,9 @@ def load(run: str) -> tuple[GraphModel, Recipe]:
     try:
         recipe = Recipe.from_json(state["data"])
     except (TypeError, ValueError):
-        file.fail("the header's state is damaged")
+        file.fail("the header's state is damaged: data")
+    if recipe.task != state["options"].get("task"):
+        file.fail("the header's state is damaged: the data are of another task than the model")
     return _MODELS[state["class"]].from_run(run), recipe
 
 

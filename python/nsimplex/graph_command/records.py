@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import torch
 from torch import Tensor
 
 from .._choices import Directions, Level
 from .._command_channel import Channel
+from .._hints import misfit
 from .._printable import printable
 from ..graph import ConversionWarning, GraphData, from_edge_index
 from ..graph.hyperedges import from_hyperedge_index
@@ -60,10 +61,23 @@ class Recipe:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Recipe:
+        """The recipe of a model's file.
+
+        Raises:
+            TypeError, ValueError: fields of other names or types.
+        """
         made = cls(**fields)
-        for name in ("node_columns", "edge_columns"):
-            own = getattr(made, name)
-            setattr(made, name, None if own is None else [Column(*each) for each in own])
+        if {"bad", "seen"} & set(fields):
+            raise TypeError("fields that are no part of a file")
+        if not made.targets:
+            raise ValueError("no target")
+        for name, hint in get_type_hints(cls).items():
+            value = getattr(made, name)
+            if name.endswith("_columns") and value is not None:
+                value = [Column(*each) for each in value]
+                setattr(made, name, value)
+            if name != "bad" and misfit(hint, value) is not None:
+                raise TypeError(f"{name} of another type")
         return made
 
     def see(self, *tables: Table | None) -> None:

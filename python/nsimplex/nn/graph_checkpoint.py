@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .._build_info import VERSION
 from .._printable import printable
-from .._safetensors import Safetensors, write_safetensors
+from .._safetensors import Safetensors, quoted, write_safetensors
 from .._whole_file import whole_file
 from .graph_models import MODEL_FILE, GraphModel
 
@@ -82,22 +82,59 @@ def read_checkpoint(
         ValueError: "cannot read PATH: WHY", in one line.
     """
     file, state = _checked(path)
-    wanted = {f"model.{name}": own for name, own in model.state_dict().items()}
-    wanted |= {f"best.{name}": own for name, own in best.items()}
-    for name, own in wanted.items():
-        if name not in file or file.tensor(name).shape != own.shape:
-            file.fail(f"expected a tensor {name} of shape {list(own.shape)}")
-        own.copy_(file.tensor(name))
-    moments: dict[int, dict[str, Any]] = {}
+    holders = {f"model.{name}": own for name, own in model.state_dict().items()}
+    holders |= {f"best.{name}": own for name, own in best.items()}
+    generators = {"generator": generator.get_state(), "default": torch.get_rng_state()}
+    found = {name: _fitting(file, name, own) for name, own in (holders | generators).items()}
+    moments = _moments(file, optimizer)
+    known = {*found, *(f"optimizer.{n}.{name}" for n in moments for name in _MOMENTS)}
     for name in file.names:
-        if name.startswith("optimizer."):
-            _, number, kind = name.split(".")
-            moments.setdefault(int(number), {})[kind] = file.tensor(name)
+        if name not in known:
+            file.fail(f"its tensor {quoted(name)} belongs to no such training")
+    try:
+        generator.set_state(found["generator"])
+        torch.set_rng_state(found["default"])
+    except RuntimeError:  # numbers that no generator has
+        file.fail("the state of a generator of random numbers is damaged")
+    with torch.no_grad():
+        for name, own in holders.items():
+            own.copy_(found[name])
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    generator.set_state(file.tensor("generator"))
-    torch.set_rng_state(file.tensor("default"))
     return state
+
+
+def _fitting(file: Safetensors, name: str, own: Tensor) -> Tensor:
+    """The tensor of a file that takes the place of another one."""
+    if name not in file:
+        file.fail(f"expected a tensor {name} of shape {list(own.shape)}")
+    tensor = file.tensor(name)
+    if tensor.shape != own.shape or tensor.dtype != own.dtype:
+        file.fail(
+            f"tensor {name}: expected {own.dtype} of shape {list(own.shape)}, got {tensor.dtype} "
+            f"of shape {list(tensor.shape)}"
+        )
+    if tensor.is_floating_point() and not tensor.isfinite().all():
+        file.fail(f"tensor {name}: expected finite numbers")
+    return tensor
+
+
+def _moments(file: Safetensors, optimizer: torch.optim.Optimizer) -> dict[int, dict[str, Tensor]]:
+    """What AdamW keeps of every parameter that had a gradient, by the parameter's number."""
+    found: dict[int, dict[str, Tensor]] = {}
+    parameters = [own for group in optimizer.param_groups for own in group["params"]]
+    for number, parameter in enumerate(parameters):
+        if not any(f"optimizer.{number}.{name}" in file for name in _MOMENTS):
+            continue
+        like: dict[str, Tensor] = {"exp_avg": parameter, "exp_avg_sq": parameter}
+        like["step"] = torch.zeros(())
+        found[number] = {
+            name: _fitting(file, f"optimizer.{number}.{name}", own) for name, own in like.items()
+        }
+        for name in ("step", "exp_avg_sq"):
+            if (found[number][name] < 0).any():
+                file.fail(f"tensor optimizer.{number}.{name}: expected numbers from 0 on")
+    return found
 
 
 def read_fit_state(path: Path) -> FitState:
@@ -114,9 +151,24 @@ def _checked(path: Path) -> tuple[Safetensors, FitState]:
     if file.metadata.get("format") != _FORMAT or not file.checked:
         file.fail("not a checkpoint of a training of graphs")
     try:
-        return file, FitState(**json.loads(file.metadata["state"]))
-    except (KeyError, TypeError, ValueError):
+        fields = json.loads(file.metadata["state"])
+        state = FitState(**fields)
+    except (KeyError, TypeError, ValueError, RecursionError):
         file.fail("the header's state is damaged")
+    for name, own in asdict(FitState()).items():
+        if name not in fields:
+            file.fail(f"the header's state has no {name}")
+        value: Any = getattr(state, name)
+        if type(value) is not type(own) or value != value:
+            file.fail(f"{name}: expected {type(own).__name__}, got {printable(repr(value))[:40]}")
+    for name, least, most in (
+        ("epoch", 0, 2**31),
+        ("best", 0, state.epoch),
+        ("better", 0, state.epoch),
+    ):
+        if not least <= getattr(state, name) <= most:
+            file.fail(f"{name}: expected {least} to {most}, got {getattr(state, name)}")
+    return file, state
 
 
 def _keep_epochs(path: Path, count: int) -> None:

@@ -272,7 +272,8 @@ class GraphModel(nn.Module):
         """The model of a run folder or of a model.safetensors, in evaluation mode.
 
         Raises:
-            ValueError: "cannot read PATH: WHY", in one line.
+            ValueError: "cannot read PATH: WHY", or "cannot use PATH: WHY" for weights that are not
+                finite, in one line.
         """
         file, state = read_state(path)
         name, options = state["class"], state["options"]
@@ -283,11 +284,14 @@ class GraphModel(nn.Module):
             if option not in known:
                 file.fail(f"its option {printable(option)[:40]} is not known to this version")
         weights = {name: file.tensor(name) for name in file.names}
+        require_depth(file, options, len(weights))
         try:
-            model = cls(**options)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"cannot read {printable(file.path)}: {error}") from None
-        load_weights(model, SavedModel(file.path, {}, weights, 0, None), False)
+            with torch.device("meta"):  # the options may state any size
+                model = cls(**options)
+        except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+            why = str(error).partition("\n")[0]
+            raise ValueError(f"cannot read {printable(file.path)}: {why}") from None
+        load_weights(model, SavedModel(file.path, {}, weights, 0, None), None)
         return model.eval()
 
 
@@ -306,11 +310,20 @@ def read_state(path: str | os.PathLike[str]) -> tuple[Safetensors, dict[str, Any
         file.fail("damaged: its checksums are missing")
     try:
         state = json.loads(file.metadata["state"])
-        if isinstance(state["options"], dict) and state["class"]:
+        if isinstance(state["options"], dict) and isinstance(state["class"], str):
             return file, state
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
     file.fail("the header's state is damaged")
+
+
+def require_depth(file: Safetensors, options: dict[str, Any], tensors: int) -> None:
+    """Refuses more layers, or longer lists, than the tensors of a file could belong to: a model is
+    built from its options before they are compared with the weights."""
+    for name, value in options.items():
+        parts = len(value) if isinstance(value, (list, str)) else value if name == "layers" else 0
+        if isinstance(parts, int) and parts > max(tensors, 64):
+            file.fail(f"its option {name} does not belong to its weights")
 
 
 def mean_over_graphs(x: Tensor, inputs: GraphInputs) -> Tensor:

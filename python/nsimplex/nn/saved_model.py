@@ -149,12 +149,14 @@ def saved_language_model(saved: SavedModel, cls: type, non_finite: bool) -> nn.M
     return model
 
 
-def load_weights(model: nn.Module, saved: SavedModel, non_finite: bool) -> None:
-    """Puts the weights into a model on device meta, after names, shapes and numbers are checked."""
+def load_weights(model: nn.Module, saved: SavedModel, non_finite: bool | None) -> None:
+    """Puts the weights into a model on device meta, after names, shapes and numbers are checked.
+    Without ``non_finite`` there is no way to use numbers that are not finite."""
     at, wanted = f"cannot read {printable(saved.path)}: ", model.state_dict()
     for name in wanted:
         if name not in saved.weights:
             raise ValueError(f"{at}it has no tensor {name}")
+    first, dtype = next(((name, own.dtype) for name, own in saved.weights.items()), ("", None))
     for name, tensor in saved.weights.items():
         if name not in wanted:
             raise ValueError(f"{at}its tensor {quoted(name)} belongs to no such model")
@@ -163,9 +165,13 @@ def load_weights(model: nn.Module, saved: SavedModel, non_finite: bool) -> None:
             raise ValueError(f"{at}tensor {name}: expected shape {[*shape]}, got {[*tensor.shape]}")
         if not tensor.is_floating_point():
             raise ValueError(f"{at}tensor {name}: expected floating point, got {tensor.dtype}")
+        if tensor.dtype != dtype:
+            raise ValueError(
+                f"{at}tensor {name}: expected {dtype}, as {first} is, got {tensor.dtype}"
+            )
         if not non_finite and not tensor.isfinite().all():
             raise ValueError(
                 f"cannot use {printable(saved.path)}: tensor {name} holds numbers that are not "
-                "finite (non_finite=True uses it)"
+                f"finite{'' if non_finite is None else ' (non_finite=True uses it)'}"
             )
     model.load_state_dict(saved.weights, assign=True)
