@@ -15,6 +15,7 @@
 
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "cli/run_writers.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -167,6 +168,14 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
         command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1");
     common(offer(device, {"cpu", "cuda"})->capture_default_str());
   }
+  if (text.acts.log || text.resumes) {
+    common(command
+               .add_option("--log", options.log,
+                           "Also hand metrics.jsonl to these: tensorboard, wandb, mlflow")
+               ->delimiter(',')
+               ->check(CLI::IsMember({"tensorboard", "wandb", "mlflow"}))
+               ->type_name("NAME,..."));
+  }
   common(
       command.add_flag("--json", options.json, "Print JSON, one object per line, and no progress"));
   return command;
@@ -197,7 +206,7 @@ void apply(const CommonOptions& options) {
   at::manual_seed(options.seed);
 }
 
-int run_command(const CommonOptions& options, const std::vector<std::string>& files,
+int run_command(CommonOptions& options, const std::vector<std::string>& files,
                 const std::function<int()>& run) {
   if (options.ranks->repeats() && options.overwrite) {
     throw InputError(
@@ -210,6 +219,8 @@ int run_command(const CommonOptions& options, const std::vector<std::string>& fi
     refuse_earlier_run(options, files);
   }
   apply(options);
+  const std::unique_ptr<RunWriters> writers = start_writers(options);
+  options.writers = writers.get();
   try {
     return run();
   } catch (const Interrupted&) {

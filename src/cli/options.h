@@ -37,6 +37,8 @@ CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices)
 std::string with_suggestion(std::string message, const std::string& word,
                             const std::vector<std::string>& candidates, size_t skipped = 0);
 
+class RunWriters;
+
 /// Options that commands share; the options of a command derive from this. A command offers only
 /// those that have an effect in it.
 struct CommonOptions {
@@ -46,7 +48,8 @@ struct CommonOptions {
   uint64_t seed = 1;
   int threads = 0;  ///< 0: torch's default
   std::string device = "cpu";
-  bool json = false;  ///< JSON lines on standard output, no progress
+  bool json = false;             ///< JSON lines on standard output, no progress
+  std::vector<std::string> log;  ///< writers that get metrics.jsonl, too
 
   // The framework fills these in before the command runs.
   std::string command_name;  ///< for example nsimplex lab chains
@@ -55,6 +58,7 @@ struct CommonOptions {
   std::string command_line;                ///< the typed command, to repeat it
   std::string config_toml;                 ///< every option of the command, as --config reads it
   training::Ranks* ranks = &training::only_rank();  ///< the processes that run the command together
+  RunWriters* writers = nullptr;                    ///< those of --log, while the command runs
 
   c10::Device torch_device() const;
 };
@@ -70,7 +74,7 @@ struct Session {
 
 /// Which of the common options have an effect in a command. The others are not offered.
 struct ActingOptions {
-  bool out = true, seed = true, threads = true, device = false;
+  bool out = true, seed = true, threads = true, device = false, log = false;
 };
 
 struct CommandText {
@@ -107,7 +111,7 @@ void refuse_earlier_run(const CommonOptions& options, const std::vector<std::str
 
 /// Runs a command with its options; `files` are its outputs. If it is interrupted and can continue,
 /// standard error says how.
-int run_command(const CommonOptions& options, const std::vector<std::string>& files,
+int run_command(CommonOptions& options, const std::vector<std::string>& files,
                 const std::function<int()>& run);
 
 /// Adds a command whose `run` returns the exit code. Add its own options to the returned CLI::App.

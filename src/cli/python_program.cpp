@@ -9,14 +9,19 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 #include "cli/build_facts.h"
 #include "support/error.h"
 #include "support/executable.h"
+#include "support/log.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -89,6 +94,18 @@ class Child {
     return status;
   }
 
+  // Absent if it has not ended by then.
+  std::optional<int> wait_until(std::chrono::steady_clock::time_point latest) {
+    constexpr auto kPoll = std::chrono::milliseconds(20);
+    int status = 0;
+    while (waitpid(id_, &status, WNOHANG) != id_) {
+      if (std::chrono::steady_clock::now() > latest) return std::nullopt;
+      std::this_thread::sleep_for(kPoll);
+    }
+    id_ = 0;
+    return status;
+  }
+
  private:
   pid_t id_;
 };
@@ -96,8 +113,8 @@ class Child {
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor() { shut(); }
 
   int number() const { return number_; }
@@ -174,9 +191,15 @@ void read_lines(int pipe, int back, const Child& child, const Taker& take) {
   _exit(127);
 }
 
-}  // namespace
+// A program that was started. Without pipes its input is that of this process, and its output is
+// thrown away.
+struct Started {
+  std::string interpreter;
+  Child child;
+  Descriptor output, input;
+};
 
-int run_python(const PythonProgram& program, const Taker& take) {
+Started start(const PythonProgram& program, bool piped) {
   std::vector<std::string> words{interpreter(program.command),
                                  "-I",
                                  "-c",
@@ -190,28 +213,36 @@ int run_python(const PythonProgram& program, const Taker& take) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  if (take) interrupt::defer();
   std::array<int, 2> out{-1, -1}, in{-1, -1};
-  if (take && (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(in.data(), O_CLOEXEC) != 0)) {
+  if (piped && (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(in.data(), O_CLOEXEC) != 0)) {
     throw std::runtime_error("cannot make a pipe");
   }
-  Descriptor from_child(out[0]), child_input(in[0]), to_child(in[1]);
-  Descriptor child_output(take ? out[1] : open("/dev/null", O_WRONLY | O_CLOEXEC));
+  Descriptor output(out[0]), child_input(in[0]), input(in[1]);
+  const Descriptor child_output(piped ? out[1] : open("/dev/null", O_WRONLY | O_CLOEXEC));
   const pid_t parent = getpid(), id = fork();
   if (id < 0) throw std::runtime_error("cannot start a process");
   if (id == 0) {
-    become(arguments.data(), child_input.number(), child_output.number(), take != nullptr, parent);
+    become(arguments.data(), child_input.number(), child_output.number(), piped, parent);
   }
-  Child child(id);
-  child_input.shut();
-  child_output.shut();
-  if (take) read_lines(from_child.number(), to_child.number(), child, take);
-  const int status = child.wait();
+  return {words.front(), Child(id), std::move(output), std::move(input)};
+}
+
+// The status of a program that has ended, unless it never was an interpreter.
+void require_interpreter(int status, const std::string& interpreter) {
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 127) return;
+  throw std::runtime_error(
+      fmt::format("cannot run '{}'; name a Python with nsimplex in NSIMPLEX_PYTHON", interpreter));
+}
+
+}  // namespace
+
+int run_python(const PythonProgram& program, const Taker& take) {
+  if (take) interrupt::defer();
+  Started started = start(program, take != nullptr);
+  if (take) read_lines(started.output.number(), started.input.number(), started.child, take);
+  const int status = started.child.wait();
+  require_interpreter(status, started.interpreter);
   const bool exited = WIFEXITED(status);
-  if (exited && WEXITSTATUS(status) == 127) {
-    throw std::runtime_error(fmt::format(
-        "cannot run '{}'; name a Python with nsimplex in NSIMPLEX_PYTHON", words.front()));
-  }
   if (take && (exited ? WEXITSTATUS(status) == kInterruptedCode : interrupt::requested())) {
     throw Interrupted();
   }
@@ -220,6 +251,47 @@ int run_python(const PythonProgram& program, const Taker& take) {
         fmt::format("the Python of {} ended by signal {}", program.command, WTERMSIG(status)));
   }
   return exited ? WEXITSTATUS(status) : 1;
+}
+
+struct PythonCompanion::Process {
+  explicit Process(const PythonProgram& program) : started(start(program, /*piped=*/true)) {}
+
+  Started started;
+};
+
+PythonCompanion::PythonCompanion(const PythonProgram& program)
+    : command_(program.command), process_(std::make_unique<Process>(program)) {
+  Started& started = process_->started;
+  std::string first;
+  char letter = 0;
+  while (true) {
+    const ssize_t count = read(started.output.number(), &letter, 1);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0 || letter == '\n') break;
+    first += letter;
+  }
+  const Json line = Json::parse(first, nullptr, /*allow_exceptions=*/false);
+  if (line.is_object() && line.contains("error")) throw_error(line["error"]);
+  if (line.is_object()) return;
+  require_interpreter(started.child.wait(), started.interpreter);
+  throw std::runtime_error(fmt::format("the Python of {} did not start", command_));
+}
+
+PythonCompanion::~PythonCompanion() {
+  constexpr auto kPatience = std::chrono::seconds(60);
+  Started& started = process_->started;
+  started.input.shut();
+  const std::optional<int> status =
+      started.child.wait_until(std::chrono::steady_clock::now() + kPatience);
+  if (!status) {
+    log_line(fmt::format("warning: {} did not end within {} s", command_, kPatience.count()));
+  } else if (!WIFEXITED(*status) || WEXITSTATUS(*status) != 0) {
+    log_line(fmt::format("warning: the Python of {} failed", command_));
+  }
+}
+
+void PythonCompanion::tell(const std::string& line) {
+  answer(process_->started.input.number(), line);
 }
 
 std::string text_of_table(const Json& rows) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,27 @@ struct PythonProgram {
 /// moment with kInterruptedCode, and this function throws Interrupted.
 int run_python(const PythonProgram& program,
                const std::function<std::string(const Json&)>& take = nullptr);
+
+/// A program that runs beside a command, and not longer. Its first line says that it is ready, or
+/// has an error, which is thrown as run_python() does. The process ignores Ctrl-C.
+class PythonCompanion {
+ public:
+  explicit PythonCompanion(const PythonProgram& program);
+  /// Ends its standard input and waits for its end, for at most a minute. Warns in one line if it
+  /// has not ended by then, or has failed.
+  ~PythonCompanion();
+  PythonCompanion(const PythonCompanion&) = delete;
+  PythonCompanion& operator=(const PythonCompanion&) = delete;
+
+  /// Sends a line, unless the program has ended.
+  void tell(const std::string& line);
+
+ private:
+  struct Process;
+
+  std::string command_;
+  std::unique_ptr<Process> process_;
+};
 
 /// The text of a table that a program sent: rows of cells, the header first.
 std::string text_of_table(const Json& rows);

@@ -206,3 +206,83 @@ def test_a_follower_of_a_run_that_never_begins_opens_nothing(tmp_path, recorded,
     with follower(tmp_path, recorded, subprocess_env, "mlflow") as program:
         program.communicate(timeout=60)
     assert program.returncode == 0 and not recorded.exists()
+
+
+@pytest.fixture
+def command(executable, tmp_path, recorded):
+    """A command that finds the stand-ins where users have packages of their own."""
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    write_stand_ins(tmp_path / "home" / ".local" / "lib" / python / "site-packages")
+    env = {**os.environ, "HOME": str(tmp_path / "home"), "NSIMPLEX_PYTHON": sys.executable}
+
+    def run(*words, **more):
+        return subprocess.run(
+            [executable, *map(str, words)],
+            env={**env, **more},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+def steps_of(recorded, series):
+    """The steps of a series of MLflow's calls."""
+    rows = calls(recorded, "mlflow.log_metrics")
+    return [step for numbers, step in rows if any(name.startswith(series) for name in numbers)]
+
+
+def test_a_command_hands_its_lines_to_writers(tmp_path, recorded, command):
+    text = tmp_path / "text.txt"
+    text.write_text("to be or not to be " * 200)
+    words = "lm train --dim 16 --layers 1 --heads 2 --context 16 --batch 2 --steps 6 --log-every 2"
+    run = ("--text", text, "--out", "run", "--log", "mlflow,wandb")
+    made = command(*words.split(), *run, BROKEN="wandb")
+    assert made.returncode == 0, made.stderr
+    lines_of_run = lines(tmp_path / "run")
+    assert [line["step"] for line in lines_of_run] == steps_of(recorded, "training/") == [2, 4, 6]
+    (numbers, _), *_ = calls(recorded, "mlflow.log_metrics")
+    assert numbers["training/train_loss"] == lines_of_run[0]["train_loss"]
+    said = [line for line in made.stderr.splitlines() if "warning" in line]
+    assert said == [
+        "nsimplex: warning: --log: wandb failed and gets no further records: no room left"
+    ]
+    assert len(calls(recorded, "mlflow.end_run")) == 1
+    again = command("lm", "train", "--resume", "run")
+    assert again.returncode == 0 and steps_of(recorded, "training/") == [2, 4, 6]
+
+
+def test_a_command_of_graphs_goes_on_with_its_writers(tmp_path, recorded, command):
+    rows = [f"{k},{(k + 1) % 30},{k % 2}" for k in range(30)]
+    (tmp_path / "links.csv").write_text("source,target,sign\n" + "\n".join(rows) + "\n")
+    words = "graph train links.csv --task edge --target sign --width 8 --layers 1 --epochs 2"
+    made = command(*words.split(), "--out", "run", "--log", "mlflow")
+    assert made.returncode == 0, made.stderr
+    assert steps_of(recorded, "graph_epoch/") == [1, 2]
+    assert 'log=["mlflow"]' in (tmp_path / "run" / "config.toml").read_text().replace(" ", "")
+    again = command("graph", "train", "--resume", "run", "--log", "mlflow,wandb")
+    assert again.returncode == 0, again.stderr
+    assert steps_of(recorded, "graph_epoch/") == [1, 2]
+    sent = [own for (own,) in calls(recorded, "wandb.log") if "graph_epoch/step" in own]
+    assert [own["graph_epoch/step"] for own in sent] == [1, 2]  # of the whole run
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("lm train --text text.txt --out run --log neptune", "--log"),
+        (
+            "lm train --text text.txt --out run --log mlflow,mlflow",
+            "--log: expected each writer once, got mlflow twice",
+        ),
+        ("causal regress table.csv --log mlflow", "--log: expected --out with it"),
+    ],
+)
+def test_wrong_writers_of_a_command_are_one_line(tmp_path, command, words, said):
+    (tmp_path / "text.txt").write_text("to be or not to be " * 200)
+    (tmp_path / "table.csv").write_text("a,b\n" + "1,2\n3,5\n4,4\n" * 5)
+    made = command(*words.split())
+    assert made.returncode == 2 and said in made.stderr and made.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,64 @@
+#include "cli/run_writers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/run_folder.h"
+#include "cli/toml.h"
+#include "io/input_file.h"
+#include "support/error.h"
+
+namespace nsimplex::cli {
+namespace {
+
+std::string folder_of(const CommonOptions& options) {
+  const std::string& folder = options.resume.empty() ? options.out : options.resume;
+  if (folder.empty()) {
+    throw InputError("--log: expected --out with it, since writers follow the run folder");
+  }
+  return folder;
+}
+
+PythonProgram follower(const CommonOptions& options, const std::vector<std::string>& names) {
+  const bool continues = !options.resume.empty() || is_repeated(options);
+  return {.command = "--log",
+          .module = "nsimplex._followed_run",
+          .package = "",
+          .extra = "",
+          .arguments = {folder_of(options), fmt::format("{}", fmt::join(names, ",")),
+                        continues ? "yes" : "no"}};
+}
+
+// Those in config.toml of the run that continues.
+std::vector<std::string> recorded(const std::string& folder) {
+  std::vector<TomlEntry> entries;
+  try {
+    entries = parse_toml(io::read_text(folder + "/" + kConfigFile));
+  } catch (const InputError&) {
+    return {};  // the command says what is wrong with the folder
+  }
+  const auto found = std::ranges::find(entries, "log", &TomlEntry::name);
+  return found == entries.end() ? std::vector<std::string>{} : found->values;
+}
+
+}  // namespace
+
+RunWriters::RunWriters(const CommonOptions& options) : program_(follower(options, options.log)) {}
+
+void RunWriters::begin() {
+  if (begun_) return;
+  program_.tell("begin");
+  begun_ = true;
+}
+
+std::unique_ptr<RunWriters> start_writers(CommonOptions& options) {
+  if (options.log.empty() && !options.resume.empty()) options.log = recorded(options.resume);
+  if (options.log.empty() || !options.ranks->writes()) return nullptr;
+  return std::make_unique<RunWriters>(options);
+}
+
+}  // namespace nsimplex::cli
