@@ -144,7 +144,8 @@ def read_tuples(
             two dimensions.
         width: expected k; None: any.
         header, index, delimiter, comment: for a text, as described at the top of this module.
-            Numbers are nodes and never a header.
+            Numbers are nodes and never a header. A column with the name of weights, such as
+            weight or score, is refused: it has no nodes.
     """
     *file, guesses = operators.read_tuples(
         operator_path(path), key, width or 0, header, index, delimiter, comment

@@ -183,6 +183,11 @@ void name_nodes(const std::vector<std::string_view>& ends, EdgeList& list) {
 
 }  // namespace
 
+bool names_weights(std::string_view name) {
+  const std::string own = plain(name);
+  return own != "w" && std::ranges::find(kWeights, own) != kWeights.end();
+}
+
 bool is_edge_header(std::span<const std::string_view> words) {
   return named_columns(words).has_value();
 }

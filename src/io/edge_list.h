@@ -25,6 +25,10 @@ struct EdgeList {
 /// with or without underscores, blanks and "id".
 bool is_edge_header(std::span<const std::string_view> words);
 
+/// Whether a name of a column says that it has weights: weight, score, .. but not w, which may be a
+/// node beside u and v.
+bool names_weights(std::string_view name);
+
 /// Reads lines "from to" or "from to weight" by the rules of TextGrid, separated by tabs, commas,
 /// semicolons or blanks. Lines that begin with # or % are comments. A header may name the columns
 /// of sources, targets and weights, in any order and among others: see is_edge_header(). Any names

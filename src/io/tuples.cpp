@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "io/edge_list.h"
 #include "io/input_file.h"
 #include "io/npy.h"
 #include "io/npz.h"
@@ -65,6 +66,12 @@ Tuples tuples_of_npz(const Source& source, const std::string& key) {
 Tuples tuples_of_text(const Source& source, const TextOptions& options) {
   // Numbers are nodes here, never names of columns.
   const TextGrid grid(source, options, {.numeric_names = false});
+  for (const std::string& name : grid.names()) {
+    if (!names_weights(name)) continue;
+    source.fail("column " + quoted_name(name) +
+                ": expected nodes in all columns, got weights; leave it out, or read lists of "
+                "edges, which may have weights");
+  }
   Tuples tuples{grid.width(), {}, {}, grid.reading()};
   tuples.values.reserve(grid.rows() * grid.width());
   for (int64_t row = 0; row < grid.rows(); ++row) {

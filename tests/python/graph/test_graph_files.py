@@ -100,6 +100,21 @@ def test_refuses_nodes_that_cannot_be_counted(tmp_path):
         nsimplex.read_tuples(path)
 
 
+def test_weights_are_no_nodes(tmp_path):
+    path = tmp_path / "t.csv"
+    for name in ("weight", "Weights", "score"):
+        path.write_text(f"source,target,{name}\n0,1,3\n1,2,4\n")
+        with pytest.raises(ValueError) as error:
+            nsimplex.read_tuples(path)
+        assert str(error.value) == (
+            f"cannot read {path}: column {name!r}: expected nodes in all columns, got weights; "
+            "leave it out, or read lists of edges, which may have weights"
+        ).replace("'", '"')
+    for header in ("u,v,w\n", ""):  # a third node, and no word about the columns
+        path.write_text(header + "0,1,3\n1,2,4\n")
+        assert nsimplex.read_tuples(path).tuples.tolist() == [[0, 1, 3], [1, 2, 4]]
+
+
 def test_names_in_messages_are_printable(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('"a\x1b]0;x\a\nb\u202e",c\nx,1\n1,2\n')
