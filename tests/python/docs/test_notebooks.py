@@ -7,6 +7,8 @@ import importlib.util
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,19 @@ def test_an_edited_cell_needs_new_outputs(notebooks, small):
     assert notebooks.differences(small, notebooks.execute(small)) == [
         "small.ipynb: its code is newer than its outputs"
     ]
+
+
+def test_the_command_writes_and_checks(root, notebooks, small):
+    def command(*words):
+        line = [sys.executable, root / "tools" / "notebooks.py", *words, small]
+        ended = subprocess.run(line, capture_output=True, text=True)
+        return ended.returncode, ended.stdout, ended.stderr
+
+    assert command() == (0, "a number: 1.5\n", "")
+    assert command("--check")[0] == 1
+    assert command("--write") == (0, "", "")
+    assert command("--check") == (0, "", "")
+    assert notebooks.is_current(small)
 
 
 def test_a_page_shows_the_stored_outputs(root, notebooks, tmp_path):
