@@ -23,8 +23,10 @@ void add_experiments(CLI::App& app, cli::Session& session) {
   cli::add_analyze_sensitivity(app, session);
   cli::add_analyze_transfer(app, session);
   cli::add_lab_pays(app, session);
-  cli::add_completion_command(app, session);  // the script of nsimplex asks for it
-  app.get_subcommand("completion")->group("");
+  // The script of nsimplex asks for the first.
+  cli::add_completion_command(app, session);
+  cli::add_man_command(app, session);
+  for (const char* name : {"completion", "man"}) app.get_subcommand(name)->group("");
 }
 
 }  // namespace

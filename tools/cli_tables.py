@@ -64,7 +64,7 @@ def read_help(executable: Path, words: list[str]) -> list[Option]:
         elif group and line.startswith(" ") and rows:  # the text of a long name
             last = rows.pop()
             rows.append(Option(last.group, last.name, f"{last.text} {line.strip()}".strip()))
-    return [row for row in rows if row.name not in ("-h,--help", "--version", "--config FILE")]
+    return [row for row in rows if row.name not in ("-h,--help", "-V,--version", "--config FILE")]
 
 
 def read_commands(executable: Path) -> dict[str, list[Option]]:
@@ -85,8 +85,8 @@ def read_commands(executable: Path) -> dict[str, list[Option]]:
 
 
 def escape(text: str) -> str:
-    """``text`` as Markdown; CLI11 shows the default of a list in two pairs of brackets."""
-    return re.sub(r"([*|<])", r"\\\1", re.sub(r"\[(\[.*\])\]$", r"\1", text))
+    """``text`` as Markdown."""
+    return re.sub(r"([*|<])", r"\\\1", text)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

@@ -34,7 +34,7 @@ PEERS = {
 
 def read_cases() -> dict[str, argparse.Namespace]:
     parser = argparse.ArgumentParser()
-    for flag in ("order", "heads", "seq", "dim"):
+    for flag in ("order", "heads", "seq", "width"):
         parser.add_argument(f"--{flag}", type=int)
     parser.add_argument(
         "--window", type=lambda text: [int(w) for w in text.split(",")], default=[-1]
@@ -55,7 +55,7 @@ def make_inputs(case, gradients: bool):
     generator = torch.Generator().manual_seed(1)
 
     def draw(grad: bool):
-        shape = (1, case.heads, case.seq, case.dim)
+        shape = (1, case.heads, case.seq, case.width)
         return torch.randn(shape, generator=generator).to(case.dtype).requires_grad_(grad)
 
     query = draw(gradients)
@@ -137,7 +137,7 @@ def compare(arguments, name: str, case, peer: str, pass_name: str) -> dict:
         "pass": pass_name,
         "heads": case.heads,
         "seq": case.seq,
-        "dim": case.dim,
+        "dim": case.width,
         "window": case.window,
         "dtype": str(case.dtype).removeprefix("torch."),
         "threads": torch.get_num_threads(),

@@ -26,10 +26,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
     # nanoGPT's CPU setting.
-    "ordinary": dict(layers=4, heads=4, dim=128, context=64, batch=12, every=0, steps=200),
-    "interleaved": dict(layers=4, heads=4, dim=128, context=64, batch=12, every=4, steps=200),
+    "ordinary": dict(layers=4, heads=4, width=128, context=64, batch=12, every=0, steps=200),
+    "interleaved": dict(layers=4, heads=4, width=128, context=64, batch=12, every=4, steps=200),
     # A simplicial fourth layer where tuples are many.
-    "simplicial": dict(layers=4, heads=4, dim=128, context=512, batch=12, every=4, steps=8),
+    "simplicial": dict(layers=4, heads=4, width=128, context=512, batch=12, every=4, steps=8),
 }
 WINDOW = [16, 256]
 
@@ -74,15 +74,15 @@ def train_peer(arguments) -> None:
     torch.manual_seed(1)
     torch.set_num_threads(arguments.threads)
     setting = SETTINGS[arguments.setting]
-    head_dim = setting["dim"] // setting["heads"]
+    head_dim = setting["width"] // setting["heads"]
     form = None
     if setting["every"]:
         # A quarter of the batch is enough to choose by, and does not set the peak of memory.
         form = getattr(peers, arguments.composite, None) or faster_form(
             (setting["batch"] // 4, setting["heads"], setting["context"], head_dim)
         )
-    shape = {name: setting[name] for name in ("layers", "heads", "dim", "context", "every")}
-    model = LanguageModel(LanguageModelOptions(window=WINDOW, **shape))
+    shape = {name: setting[name] for name in ("layers", "heads", "context", "every")}
+    model = LanguageModel(LanguageModelOptions(window=WINDOW, dim=setting["width"], **shape))
     text = b"".join(Path(name).read_bytes() for name in arguments.text)
     tokens = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
     matrices = [p for p in model.parameters() if p.dim() > 1]
@@ -139,7 +139,7 @@ def run_ours(arguments) -> tuple[float, int]:
             "--steps",
             str(arguments.steps),
         ]
-        for name in ("layers", "heads", "dim", "context", "batch", "every"):
+        for name in ("layers", "heads", "width", "context", "batch", "every"):
             command += [f"--{name}", str(setting[name])]
         if arguments.bf16:
             command.append("--bf16")

@@ -26,7 +26,7 @@ import tempfile
 import time
 from functools import partial
 
-MODEL = dict(layers=4, heads=4, dim=128, context=64, every=4, window="16,256")
+MODEL = dict(layers=4, heads=4, width=128, context=64, every=4, window="16,256")
 WINDOW = (32, 512)
 
 

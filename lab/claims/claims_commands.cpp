@@ -23,11 +23,11 @@ struct AngleOptions : CommonOptions {
 void add_angle_options(CLI::App& command, AngleOptions& o) {
   const auto add = option_adder(command, "Angles");
   add("--planes", o.planes, "Number of coordinates of a point, and of channel pairs of a query")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
-  add("--scale", o.scale, "Angle in radians for a coordinate of 1")->check(CLI::PositiveNumber);
+      ->check(within(int64_t{2}, int64_t{1} << 16));
+  add("--angle", o.scale, "Angle in radians for a coordinate of 1")->check(above_zero());
   command
       .add_flag("--by-dimension", o.by_dimension,
-                "Multiply --scale by sqrt(planes), so that the angles keep their size")
+                "Multiply --angle by sqrt(planes), so that the angles keep their size")
       ->group("Angles");
 }
 
@@ -123,13 +123,13 @@ void add_causal_attenuation(CLI::App& parent, Session& session) {
   add_angle_options(command, *options);
   const auto add = option_adder(command, "Test");
   add("--draws", options->test.draws, "Draws per statement")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(within(int64_t{1}, int64_t{1} << 30));
   add("--distance", options->distance, "Distance of the pairs that move to the origin")
-      ->check(CLI::Range(0.01, 30.0));
+      ->check(within(0.01, 30.0));
   add("--least-distance", options->test.least_distance, "Smallest distance in the figure")
-      ->check(CLI::Range(0.01, 30.0));
+      ->check(within(0.01, 30.0));
   add("--largest-distance", options->test.largest_distance, "Largest distance in the figure")
-      ->check(CLI::Range(0.01, 30.0));
+      ->check(within(0.01, 30.0));
 }
 
 namespace {
@@ -210,15 +210,15 @@ void add_causal_robustness(CLI::App& parent, Session& session) {
       options, run_robustness);
   add_angle_options(command, *options);
   const auto add = option_adder(command, "Test");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
+  const auto positive = within(int64_t{1}, int64_t{1} << 30);
   add("--sigmas", options->test.sigmas, "Standard deviations of the noise per coordinate")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   add("--pairs", options->test.pairs, "Number of queries with keys and points")->check(positive);
   add("--draws", options->test.draws, "Noise draws per pair")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
-  add("--repetitions", options->test.repetitions, "Repetitions of each average of noisy scores")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
+      ->check(within(int64_t{2}, int64_t{1} << 30));
+  add("--repeats", options->test.repetitions, "Repetitions of each average of noisy scores")
+      ->check(within(int64_t{2}, int64_t{1} << 30));
 }
 
 }  // namespace nsimplex::cli

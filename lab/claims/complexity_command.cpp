@@ -220,7 +220,7 @@ void add_causal_complexity(CLI::App& parent, Session& session) {
                                "nsimplex lab complexity --threads 1 --full --out runs/complexity"},
                   options, run_complexity);
   const auto add = option_adder(command, "Sizes");
-  const auto several = CLI::Range(int64_t{2}, int64_t{1} << 30);
+  const auto several = within(int64_t{2}, int64_t{1} << 30);
   add("--rows", options->rows, "Numbers of rows to time")->delimiter(',')->check(several);
   add("--fixed-columns", options->fixed_columns, "Columns while the rows vary")->check(several);
   add("--columns", options->columns, "Numbers of columns to time")->delimiter(',')->check(several);
@@ -231,15 +231,15 @@ void add_causal_complexity(CLI::App& parent, Session& session) {
                 "columns of 10,000 rows")
       ->group("Sizes");
   const auto time = option_adder(command, "Timing");
-  time("--runs", options->runs, "Tables per size, whose times are averaged")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  time("--repeats", options->runs, "Tables per size, whose times are averaged")
+      ->check(within(int64_t{1}, int64_t{1} << 20));
   time("--seconds", options->budget,
        "Seconds per epoch; a longer epoch is cut off and its time scaled up")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   time("--steps", options->steps, "Steps of the embedding, whose times are averaged")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  time("--dimension,--dim", options->dimension, "Number of coordinates of a point")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
+      ->check(within(int64_t{1}, int64_t{1} << 20));
+  time("--dimension", options->dimension, "Number of coordinates of a point")
+      ->check(within(int64_t{2}, int64_t{1} << 16));
 }
 
 }  // namespace nsimplex::cli

@@ -284,39 +284,39 @@ void add_causal_synthetic(CLI::App& parent, Session& session) {
       {.name = "synthetic",
        .summary = "Test whether the ball shows the graph that generated the data (Fig. 3)",
        .examples = "nsimplex lab synthetic --threads 1 --out runs/synthetic\n"
-                   "nsimplex lab synthetic --graphs 3 --all-hops 1 --generalities 1,3 --json",
+                   "nsimplex lab synthetic --seeds 3 --all-hops 1 --generalities 1,3 --json",
        .files = {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       options, run_synthetic);
   training::PlacementOptions& study = options->study;
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
   const auto data = option_adder(command, "Data");
-  data("--graphs", options->graphs,
+  data("--seeds", options->graphs,
        "Number of graphs, with one table each; seeds count up from --seed")
       ->check(positive);
   data("--nodes", study.simulation.nodes, "Nodes of a Barabasi-Albert graph")->check(positive);
   data("--degree", study.simulation.degree, "Links per new node")->check(positive);
   data("--rows", study.simulation.observations, "Rows of a table")->check(positive);
   data("--mechanism", options->mechanism, "Mechanism of an effect: linear, mlp or gp")
-      ->check(CLI::IsMember(names_of<CausalMechanism>()));
+      ->check(one_of(names_of<CausalMechanism>()));
   const auto fit = option_adder(command, "Graph");
   fit("--estimator", options->estimator,
       "Estimator of the graph: order, logdet, paper, paper-lowrank, lowrank, notears, spectral")
-      ->check(CLI::IsMember(names_of<StructureEstimator>()));
+      ->check(one_of(names_of<StructureEstimator>()));
   command.add_flag("--linear", options->linear, "Use linear regressions in order and logdet")
       ->group("Graph");
   const auto embed = option_adder(command, "Embedding");
-  embed("--dimension,--dim", study.embedding.dimension, "Number of coordinates of a point")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
+  embed("--dimension", study.embedding.dimension, "Number of coordinates of a point")
+      ->check(within(int64_t{2}, int64_t{1} << 16));
   embed("--steps", study.embedding.steps, "Steps over all nodes")->check(positive);
   embed("--hops", options->hops, "Values of k for the verdict: links between nodes that attract")
       ->delimiter(',')
       ->check(positive);
   embed("--all-hops", study.hops, "All values of k to try")->delimiter(',')->check(positive);
   embed("--generality", options->generality, "Value of lambda_g for the verdict")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   embed("--generalities", study.generalities, "All values of lambda_g to try")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
 }
 
 }  // namespace nsimplex::cli

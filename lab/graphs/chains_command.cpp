@@ -102,7 +102,7 @@ void add_graph_chains(CLI::App& parent, Session& session) {
   for (const GraphArm& arm : chain_arms({})) names.push_back(arm.name);
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
   add("--train", options->task.train, "Training chains")->check(positive);
   add("--validation", options->task.validation, "Validation chains, which choose the epoch")
       ->check(positive);

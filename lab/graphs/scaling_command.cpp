@@ -261,20 +261,20 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
       options, run_scaling);
   std::vector<std::string> names;
   for (const ScalingArm& arm : scaling_arms()) names.push_back(arm.name);
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
+  const auto positive = within(int64_t{1}, int64_t{1} << 30);
   command
       .add_option("--models", options->models,
                   fmt::format("Models to measure; default: all of {}", fmt::join(names, ", ")))
       ->delimiter(',')
       ->type_name("NAME,...")
-      ->check(CLI::IsMember(names));
+      ->check(one_of(names));
   command
       .add_option("--edges", options->edges,
                   "Approximate edges of the graphs, ascending; default: powers of 2 from 5 to 14")
       ->delimiter(',')
       ->check(positive);
   command.add_option("--links", options->links, "Links per new node of a graph")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
+      ->check(within(int64_t{1}, int64_t{1} << 16))
       ->capture_default_str();
   command.add_option("--seeds", options->seeds, "Graphs per size; seeds count up from --seed")
       ->check(positive)
@@ -283,13 +283,13 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
       .add_option(
           "--max-seconds", options->most_seconds,
           "Stop a model when the next size is expected to take longer than this, in seconds")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   command
       .add_option(
           "--max-memory", options->most_gigabytes,
           "Stop a model when the next size is expected to take more memory than this, in GB")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   add_kernel_readout(command, options->readout);
   command.add_flag("--full", options->full, "Go up to 2^20 edges, in steps of a factor 2^0.5");

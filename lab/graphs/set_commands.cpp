@@ -68,7 +68,7 @@ void add_set_options(CLI::App& command, SetExperimentOptions& options, const Set
   for (const GraphArm& arm : set_arms(arms)) names.push_back(arm.name);
   add_experiment_options(command, options, names);
   const auto add = option_adder(command, "Models");
-  const auto size = CLI::Range(int64_t{1}, int64_t{1} << 16);
+  const auto size = within(int64_t{1}, int64_t{1} << 16);
   add("--width", options.width,
       fmt::format("Channels per layer, a multiple of {}", arms.encoders.heads))
       ->check(size);
@@ -200,10 +200,10 @@ void add_graph_delaunay(CLI::App& parent, Session& session) {
                   options, run_delaunay);
   add_set_options(command, *options, sizes_of(*options));
   const auto add = option_adder(command, "Task");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 24);
+  const auto positive = within(int64_t{1}, int64_t{1} << 24);
   add("--least", options->least, "Fewest points per set")->check(positive);
   add("--most", options->most, "Most points per set")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));  // one point has no pairs
+      ->check(within(int64_t{2}, int64_t{1} << 24));  // one point has no pairs
   add("--train", options->train, "Training sets")->check(positive);
   add("--validation", options->validation, "Validation sets, which choose the epoch")
       ->check(positive);
@@ -336,10 +336,11 @@ void add_graph_jets(CLI::App& parent, Session& session) {
       .add_option(
           "--file", options->file,
           "An npz with points, offsets, labels and optionally kinds; default: synthetic jets")
+      ->type_name("FILE")
       ->group("Task");
   const auto add = option_adder(command, "Task");
   add("--sets", options->sets, "Number of synthetic jets: 60 % for training, 20 % for validation")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+      ->check(within(int64_t{1}, int64_t{1} << 24));
   command.add_flag("--full", options->full, "Use the paper's sizes, with 900,000 synthetic jets")
       ->group("Task");
   command

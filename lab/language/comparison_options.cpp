@@ -11,6 +11,7 @@
 
 #include "cli/lm_train.h"
 #include "cli/output.h"
+#include "nn/model_names.h"
 #include "support/error.h"
 #include "train/optimizer.h"
 
@@ -50,15 +51,16 @@ void add_comparison_flags(CLI::App& command, ComparisonOptions& o) {
           "light, relu, softmax, loss, determinant, rotary, unit, augment, sink and wide; or "
           "indexers, the eight models of topk")
       ->delimiter(',')
-      ->type_name("NAME,..")
+      ->type_name("NAME,...")
       ->capture_default_str();
   command.add_option("--seeds", o.seeds, "Number of seeds, counted up from --seed")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->check(within(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   add_corpus_options(command, o);
   add_shape_flags(command, o, "a quarter of the context on every axis");
-  command.add_option("--scale", o.preset, "Scale of the simplicial layers: standard or unit")
-      ->type_name("NAME")
+  offer(command.add_option("--scale", o.preset,
+                           "Scale of the logits of the simplicial layers: standard or unit"),
+        names_of<ScalePreset>())
       ->capture_default_str()
       ->group("Model");
   add_layer_flags(command, o);

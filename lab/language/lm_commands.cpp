@@ -42,7 +42,7 @@ void apply_fig8(CLI::App& command, CompareOptions& o) {
   };
   set("--layers", o.model.layers, 12);
   set("--heads", o.model.heads, 12);
-  set("--dim", o.model.dim, 768);
+  set("--width", o.model.dim, 768);
   set("--context", o.model.context, 512);
   set("--vocabulary", o.vocabulary, 50304);
   set("--mlp", o.mlp, "gelu");
@@ -139,13 +139,13 @@ void add_lm_compare(CLI::App& parent, Session& session) {
                   "steps as "
                   "fit into the time of the fastest one)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"tokens", "time"}))
+      ->check(one_of({"tokens", "time"}))
       ->capture_default_str();
   command
       .add_option("--size", o.size,
                   "Size of the models: small (minutes on two cores) or fig8 (nanoGPT with 124M "
                   "weights, for a GPU)")
-      ->check(CLI::IsMember({"small", "fig8"}))
+      ->check(one_of({"small", "fig8"}))
       ->each([&command, &o](const std::string& size) {
         if (size == "fig8") apply_fig8(command, o);
       })
@@ -300,10 +300,9 @@ void add_lm_scaling(CLI::App& parent, Session& session) {
       options, run_scaling);
   LanguageScalingOptions& o = *options;
   command.add_flag("--published", o.published,
-                   "Refit only the published figures, without training");
-  command.add_option("--widths", o.widths, "Widths of the models, instead of --dim")
+                   "Train nothing, and only fit the published figures again");
+  command.add_option("--widths", o.widths, "Widths of the models; they replace --width")
       ->delimiter(',')
-      ->type_name("C,..")
       ->capture_default_str();
   add_comparison_flags(command, o);
 }

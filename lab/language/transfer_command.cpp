@@ -308,22 +308,23 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
        .acts = {.device = true}},
       options, run_transfer);
   const auto add = option_adder(command, "Sweep");
-  const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto sizes = within(int64_t{1}, int64_t{1} << 20);
   add("--scales", options->scales, "Scales of the simplicial layers: standard, unit")
       ->delimiter(',')
-      ->check(CLI::IsMember(names_of<ScalePreset>()));
+      ->check(one_of(names_of<ScalePreset>()));
   add("--axes", options->axes,
       "How models grow: head-dim (with the same heads) or heads (with the same width)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"head-dim", "heads"}));
-  add("--head-dim", options->head_dim, "Head width of the smallest model, which has --heads heads")
+      ->check(one_of({"head-dim", "heads"}));
+  add("--head-width", options->head_dim,
+      "Head width of the smallest model, which has --heads heads")
       ->check(sizes);
   add("--factors", options->factors, "Widths of the other models relative to the smallest one")
       ->delimiter(',')
       ->check(sizes);
   add("--rates", options->rates, "Learning rates to try, ascending")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   add("--seeds", options->seeds, "Number of seeds, counted up from --seed")->check(sizes);
   command
       .add_flag("--bf16-gradients", options->bf16_gradients,
@@ -335,7 +336,7 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
       ->group("Sweep");
   add_corpus_options(command, *options);
   add_shape_flags(command, *options, "a quarter of the context on every axis");
-  command.remove_option(command.get_option("--dim"));
+  command.remove_option(command.get_option("--width"));
   add_training_flags(command, options->training);
   command.remove_option(command.get_option("--lr"));
 }

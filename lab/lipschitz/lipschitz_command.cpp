@@ -284,7 +284,7 @@ int run_lipschitz(const LipschitzOptions& options) {
 
 void add_analyze_lipschitz(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<LipschitzOptions>();
-  const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto sizes = within(int64_t{1}, int64_t{1} << 20);
   CLI::App& command = add_command(
       parent, session,
       {.name = "lipschitz",
@@ -296,16 +296,16 @@ void add_analyze_lipschitz(CLI::App& parent, Session& session) {
   const auto add = option_adder(command, "Sweep");
   add("--orders", options->orders, "Numbers of key axes")
       ->delimiter(',')
-      ->check(CLI::Range(int64_t{1}, int64_t{8}));
+      ->check(within(int64_t{1}, int64_t{8}));
   add("--tokens", options->tokens, "Lengths")->delimiter(',')->check(sizes);
-  add("--dims", options->dims, "Widths of tokens and heads")->delimiter(',')->check(sizes);
+  add("--widths", options->dims, "Widths of tokens and heads")->delimiter(',')->check(sizes);
   add("--radii", options->radii, "Radii of the ball: the largest norms of a token")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   add("--key-norm", options->key_norm, "Spectral norm of every query and key projection")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   add("--value-norm", options->value_norm, "Spectral norm of every value projection")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   add("--draws", options->draws, "Draws of weights and tokens per point")->check(sizes);
   add("--starts", options->starts, "Ascents per draw; the best counts")->check(sizes);
   add("--steps", options->steps, "Most steps of an ascent")->check(sizes);

@@ -280,23 +280,25 @@ int run_sensitivity(const SensitivityCommand& options) {
 
 void add_analyze_sensitivity(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<SensitivityCommand>();
-  const auto sizes = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto sizes = within(int64_t{1}, int64_t{1} << 20);
   CLI::App& command = add_command(
       parent, session,
       {.name = "sensitivity",
        .summary = "Compare sensitivity and sharpness of attention with the bounds for its scales",
        .examples = "nsimplex lab sensitivity --out runs/sensitivity\n"
-                   "nsimplex lab sensitivity --orders 1,2,3 --dims 8 --scales unit --json"},
+                   "nsimplex lab sensitivity --orders 1,2,3 --widths 8 --scales unit --json"},
       options, run_sensitivity);
   const auto add = option_adder(command, "Sweep");
   add("--orders", options->orders, "Numbers of key axes")
       ->delimiter(',')
-      ->check(CLI::Range(int64_t{1}, int64_t{8}));
-  add("--dims", options->dims, "Widths of heads")->delimiter(',')->check(sizes);
+      ->check(within(int64_t{1}, int64_t{8}));
+  add("--widths", options->dims, "Widths of heads")->delimiter(',')->check(sizes);
   add("--scales", options->scales, "Scales: unit, standard or LOGIT:OUTPUT (two factors)")
+      ->type_name("NAME,...")
       ->delimiter(',')
       ->check(CLI::Validator(check_scales, "", "scales"));
   add("--norms", options->norms, "Root mean squares as Q:K:V, of q, of every k and of every v")
+      ->type_name("Q:K:V,...")
       ->delimiter(',')
       ->check(CLI::Validator(check_norms, "", "norms"));
   add("--tokens", options->tokens, "Queries, and keys on every axis")->check(sizes);

@@ -206,21 +206,21 @@ const std::vector<MatchText>& match_texts() {
 
 // Adds the options that define the compared models.
 void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  const auto positive = within(int64_t{1}, int64_t{1} << 40);
   command.add_option("--order", options.orders, "Orders to train")
       ->delimiter(',')
-      ->check(CLI::Range(1, 4))
+      ->check(within(1, 4))
       ->capture_default_str();
   command.add_option("--depth", options.depths, "Numbers of layers, each trained with every order")
       ->delimiter(',')
-      ->check(CLI::Range(1, 64))
+      ->check(within(1, 64))
       ->capture_default_str();
   command
       .add_option("--sparse", options.sparse,
                   "Tuples, each trained with every order and depth: dense, or topk and path (of "
                   "keys that an indexer chooses; the same for order 1)")
       ->delimiter(',')
-      ->check(CLI::IsMember(names_of<MatchTuples>()))
+      ->check(one_of(names_of<MatchTuples>()))
       ->capture_default_str();
   command
       .add_option("--topk", options.topk,
@@ -233,21 +233,21 @@ void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
                   "Scores, each trained with every model: product or determinant, whose widths are "
                   "multiples of heads x (order + 1)")
       ->delimiter(',')
-      ->check(CLI::IsMember(names_of<Form>()))
+      ->check(one_of(names_of<Form>()))
       ->capture_default_str();
   command.add_flag("--rotary", options.rotary,
                    "Rotary positions in models of order 1 and of form determinant");
   command
       .add_option("--beside", options.beside,
-                  "Orders to train in addition, with one dense layer each; 0: none")
+                  "Also train a model of one dense layer of each of these orders; 0: none")
       ->delimiter(',')
-      ->check(CLI::Range(0, 4))
+      ->check(within(0, 4))
       ->capture_default_str();
   command
       .add_option("--equal", options.equal,
                   "Quantity that all models share with one dense layer of the highest order (at "
                   "least 2): parameters, or flops per training step")
-      ->check(CLI::IsMember(names_of<training::MatchEqual>()))
+      ->check(one_of(names_of<training::MatchEqual>()))
       ->capture_default_str();
   command.add_option("--seeds", options.seeds, "Number of seeds, counted up from --seed")
       ->check(positive)
@@ -256,10 +256,10 @@ void add_arm_options(CLI::App& command, MatchCommandOptions& options) {
 
 // Adds the options of the task, the reference model and its training.
 void add_training_options(CLI::App& command, MatchCommandOptions& options) {
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  const auto positive = within(int64_t{1}, int64_t{1} << 40);
   training::MatchOptions& task = options.task;
   command.add_option("--modulus", task.task.modulus, "M")
-      ->check(CLI::Range(int64_t{1}, kLargestModulus))
+      ->check(within(int64_t{1}, kLargestModulus))
       ->capture_default_str();
   command.add_option("--length", task.task.length, "Numbers in a sequence")
       ->check(positive)
@@ -267,16 +267,16 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
   command
       .add_option("--labels", options.labels,
                   "Sequences: balanced (half of each sequence's labels are 1) or natural (uniform)")
-      ->check(CLI::IsMember(names_of<training::MatchLabels>()))
+      ->check(one_of(names_of<training::MatchLabels>()))
       ->capture_default_str();
-  command.add_option("--dim", task.dim, "Width of the widest model")
+  command.add_option("--width", task.dim, "Width of the widest model")
       ->check(positive)
       ->capture_default_str();
   command.add_option("--heads", task.heads, "Attention heads")
       ->check(positive)
       ->capture_default_str();
   command.add_option("--norm", options.norm, "RMS-normalise heads: none, qk or qkv")
-      ->check(CLI::IsMember(names_of<HeadNorm>()))
+      ->check(one_of(names_of<HeadNorm>()))
       ->capture_default_str();
   command.add_flag("--circles", task.circles,
                    "Start with numbers on circles: channels cos and sin of 2 pi f x / M");
@@ -290,13 +290,14 @@ void add_training_options(CLI::App& command, MatchCommandOptions& options) {
       .add_option("--indexer-warmup", task.indexer_warmup,
                   "Number of first steps in which layers that choose keys are dense and their "
                   "indexers learn from all keys")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least_zero())
       ->capture_default_str();
   command.add_option("--lr", task.learning_rate, "Peak learning rate")->capture_default_str();
   command.add_option("--eval-every", task.evaluate_every, "Steps between points of the curve")
       ->check(positive)
       ->capture_default_str();
-  command.add_option("--held-out", task.held_out, "Test sequences, which are never trained on")
+  command
+      .add_option("--test", task.held_out, "Number of test sequences, which are never trained on")
       ->check(positive)
       ->capture_default_str();
 }

@@ -225,16 +225,16 @@ MatchSize size_of(const MatchOptions& o, const MatchArm& arm) {
 
 void check_match(const MatchOptions& o, const std::vector<MatchArm>& arms) {
   require_at_least("[match] reference_order", 1, o.reference_order);
-  require_at_least("--dim", 1, o.dim);
+  require_at_least("--width", 1, o.dim);
   require_at_least("--heads", 1, o.heads);
   require_at_least("--batch", 1, o.batch);
   require_at_least("--steps", 1, o.steps);
   require_at_least("--eval-every", 1, o.evaluate_every);
-  require_at_least("--held-out", 1, o.held_out);
+  require_at_least("--test", 1, o.held_out);
   require_at_least("--indexer-warmup", 0, o.indexer_warmup);
   if (!(o.learning_rate > 0)) throw InputError("--lr: expected a positive number");
   if (o.dim % o.heads != 0) {
-    throw InputError("--heads: expected a divisor of --dim " + std::to_string(o.dim) + ", got " +
+    throw InputError("--heads: expected a divisor of --width " + std::to_string(o.dim) + ", got " +
                      std::to_string(o.heads));
   }
   if (arms.empty()) throw InputError("[match] arms: expected at least one");

@@ -43,7 +43,7 @@ std::vector<std::string> words_of(const PaysOptions& o) {
   value("--rates", o.rates);
   value("--steps", o.steps);
   value("--batch", o.batch);
-  value("--dim", o.dim);
+  value("--width", o.dim);
   value("--equal", o.equal);
   value("--norm", o.norm);
   value("--minutes", o.minutes);
@@ -84,38 +84,43 @@ void add_lab_pays(CLI::App& parent, Session& session) {
                    .acts = {.out = false, .seed = false}},
                   options, run_pays);
   PaysOptions& o = *options;
-  command.add_option("TASK", o.tasks, "Tasks by name")->type_name("");
+  command.add_option("TASK", o.tasks, "Names of tasks; --list shows them")->type_name("");
   command.add_flag("--all", o.all, "All tasks");
   command.add_flag("--list", o.list, "List the tasks and stop");
   const auto results = option_adder(command, "Results");
   results("--out", o.results, "File of results, one JSON object per line, which is continued")
       ->type_name("FILE");
-  command.add_flag("--table", o.table, "Print the table of --out and stop")->group("Results");
-  command.add_option("--figure", o.figure, "Draw --out and stop")
-      ->type_name("SVG")
+  command.add_flag("--table", o.table, "Print a table of the results in --out and stop")
+      ->group("Results");
+  command.add_option("--figure", o.figure, "Draw the results in --out into this SVG file and stop")
+      ->type_name("FILE")
       ->group("Results");
   const auto model = option_adder(command, "Models");
-  model("--models", o.models, "Models, ORDERxDEPTH each, with commas");
+  model("--models", o.models, "Models as ORDERxDEPTH, between commas")->type_name("NAME,...");
   command
       .add_option("--layer", o.layer,
-                  "A layer of yours as MODULE:NAME, from a package or this folder")
+                  "Compare your own layer too: MODULE:NAME, from a package or this folder")
       ->type_name("LAYER")
       ->group("Models");
-  model("--depth", o.depth, "Numbers of layers of --layer, with commas");
-  model("--dim", o.dim, "Width of the reference model, one layer of order 2");
-  model("--equal", o.equal, "What is equal in all models: flops, parameters or seconds")
-      ->check(CLI::IsMember({"flops", "parameters", "seconds"}));
-  command.add_flag("--full", o.full, "One comparison after the other for each kind of --equal")
+  model("--depth", o.depth, "Numbers of layers that --layer is tried with, between commas")
+      ->type_name("N,...");
+  model("--width", o.dim, "Width of the reference model, one layer of order 2");
+  model("--equal", o.equal, "Cost that is equal for all models: flops, parameters or seconds")
+      ->check(one_of({"flops", "parameters", "seconds"}));
+  command
+      .add_flag("--full", o.full,
+                "Make one comparison for each kind of --equal, one after the other")
       ->group("Models");
   model("--norm", o.norm, "RMS-normalise queries and keys: none or qk")
-      ->check(CLI::IsMember({"none", "qk"}));
+      ->check(one_of({"none", "qk"}));
   const auto training = option_adder(command, "Training");
   training("--seeds", o.seeds, "Number of seeds");
-  training("--rates", o.rates, "Peak learning rates that the first seed tries, with commas");
+  training("--rates", o.rates, "Peak learning rates that the first seed tries, between commas")
+      ->type_name("X,...");
   training("--steps", o.steps, "Training steps; 0: the task's");
   training("--batch", o.batch, "Sequences per step; 0: the task's");
-  training("--minutes", o.minutes, "No run of a task starts after so many; 0: no limit");
-  command.add_flag("--quick", o.quick, "20 steps, one seed, one rate: checks that all runs")
+  training("--minutes", o.minutes, "Start no run of a task after this many minutes; 0: no limit");
+  command.add_flag("--quick", o.quick, "Check that everything runs: 20 steps, one seed, one rate")
       ->group("Training");
 }
 

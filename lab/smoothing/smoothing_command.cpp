@@ -304,17 +304,17 @@ void add_analyze_smoothing(CLI::App& parent, Session& session) {
       options, run_smoothing);
   const auto add = option_adder(command, "Smoothing");
   add("--draws", options->draws, "Random heads and tokens per order")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(within(int64_t{1}, int64_t{1} << 30));
   add("--order", options->order, "Largest order, from 1 on; stacks have orders up to 3")
-      ->check(CLI::Range(int64_t{1}, int64_t{4}));
+      ->check(within(int64_t{1}, int64_t{4}));
   add("--tokens", options->depth.tokens, "Tokens of the stacks of layers")
-      ->check(CLI::Range(int64_t{8}, int64_t{64}));
-  add("--dim", options->depth.channels, "Channels of the stacks of layers")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
+      ->check(within(int64_t{8}, int64_t{64}));
+  add("--width", options->depth.channels, "Channels of the stacks of layers")
+      ->check(within(int64_t{1}, int64_t{1024}));
   add("--time", options->time, "End time of the continuous-time model, which runs in steps of 0.1")
-      ->check(CLI::Range(1.0, 1e6));
+      ->check(within(1.0, 1e6));
   add("--layers", options->depth.layers, "Number of layers of the stacks")
-      ->check(CLI::Range(int64_t{4}, int64_t{10000}));
+      ->check(within(int64_t{4}, int64_t{10000}));
 }
 
 }  // namespace nsimplex::cli

@@ -85,7 +85,7 @@ void add_analyze_attention(CLI::App& parent, Session& session) {
   AttentionCommand& o = *options;
   add_argument(command, "MODEL", o.model, "Run directory, checkpoint or model.safetensors");
   add_argument(command, "TEXT", o.text, "The text itself, or - for standard input");
-  const auto number = CLI::Range(int64_t{0}, kLargestNumber);
+  const auto number = within(int64_t{0}, kLargestNumber);
   command.add_option("--layer", o.layer, "Attention layer, from 0; default: the last one")
       ->check(number)
       ->group("View");
@@ -94,8 +94,7 @@ void add_analyze_attention(CLI::App& parent, Session& session) {
       ->group("View");
   const auto add = option_adder(command, "View");
   add("--head", o.head, "Head, from 0")->check(number);
-  add("--count", o.count, "Tuples per query and head")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
+  add("--count", o.count, "Tuples per query and head")->check(within(int64_t{1}, int64_t{1000}));
   add("--context", o.context,
       "Most tokens, the last of the text; 0: the model's context, at most 256")
       ->check(number);

@@ -188,16 +188,16 @@ void add_analyze_model(CLI::App& parent, Session& session) {
        .summary =
            "Measure collapse, logits and derivatives in each layer of a trained language model",
        .examples = "nsimplex analyze model runs/first\n"
-                   "nsimplex analyze model runs/first --text other.txt --split all --json\n"
+                   "nsimplex analyze model runs/first --text other.txt --part all --json\n"
                    "nsimplex analyze model runs/first --page layers.html --steps 6",
        .acts = {.seed = false}},
       options, run_model);
   add_recorded_text(command, options->text, options->model);
   const auto add = option_adder(command, "Analysis");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
   add("--context", options->context, "Tokens per window; 0: the model's context, at most 64")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
-  add("--windows", options->windows, "Number of windows, spread evenly over the split")
+      ->check(within(int64_t{0}, int64_t{1} << 20));
+  add("--windows", options->windows, "Number of windows, spread evenly over the part")
       ->check(positive);
   add("--steps", options->steps, "Most steps of the power iterations")->check(positive);
   command
@@ -205,12 +205,14 @@ void add_analyze_model(CLI::App& parent, Session& session) {
                 "Skip the Jacobians and the sensitivity")
       ->group("Analysis");
   command
-      .add_option("--page", options->page,
-                  "Report about the attention layers instead: a table, and this HTML page")
+      .add_option(
+          "--page", options->page,
+          "Measure the attention layers alone, print a table of them and write this HTML page")
       ->type_name("FILE")
       ->group("Report");
-  option_adder(command, "Report")("--samples", options->samples,
-                                  "Queries of the first window whose weights --page measures")
+  option_adder(command, "Report")(
+      "--queries", options->samples,
+      "Number of queries of the first window whose attention weights go into --page")
       ->check(positive);
 }
 

@@ -20,6 +20,7 @@
 
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/former_options.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "support/error.h"
@@ -53,6 +54,7 @@ void add_product_commands(CLI::App& app, Session& session) {
   add_verify_command(app, session);
   add_report_command(app, session);
   add_completion_command(app, session);
+  add_man_command(app, session);
 }
 
 int fail(training::Ranks& ranks, int code, const std::string& message) {
@@ -131,21 +133,25 @@ std::unique_ptr<CLI::App> make_app(const Program& program, Session& session) {
   auto app = std::make_unique<CLI::App>(program.summary, program.name);
   app->footer(program.footer);
   app->formatter(help_formatter());
-  app->set_version_flag("--version", std::string("nsimplex ") + version());
+  app->set_version_flag("-V,--version", std::string("nsimplex ") + version());
   add_config_option(*app);
   app->add_flag("--json", session.json, "The same as --json after the command");
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->fallthrough();
   app->require_subcommand(1);
   program.add_commands(*app, session);
+  describe_values(*app);
   return app;
 }
 
 std::vector<std::string> typed_words(int count, char** arguments) {
   std::vector<std::string> words(arguments + 1, arguments + count);
-  if (!words.empty() && words.front() == "help") {
+  if (words.empty()) return words;
+  if (words.front() == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");
+  } else if (words.front() == "version") {
+    words.front() = "--version";
   }
   return words;
 }
@@ -162,6 +168,7 @@ int run(const Program& program, std::vector<std::string> words, training::Ranks&
   const std::unique_ptr<CLI::App> made = make_app(program, session);
   CLI::App& app = *made;
   try {
+    words = with_current_options(app, std::move(words));
     std::ranges::reverse(words);  // CLI11 takes them from the back
     app.parse(std::move(words));
   } catch (const CLI::Success& request) {  // --help, --version
@@ -171,6 +178,8 @@ int run(const Program& program, std::vector<std::string> words, training::Ranks&
     return show_help(app, request, ranks);
   } catch (const CLI::ParseError& error) {
     return fail(ranks, kBadInput, describe_usage_error(app, error));
+  } catch (const InputError& error) {
+    return fail(ranks, kBadInput, error.what());
   }
   const std::string name = full_name(typed_command(app));
   if (ranks.size() > 1 && std::ranges::find(kOnRanks, name) == kOnRanks.end()) {

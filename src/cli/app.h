@@ -31,7 +31,8 @@ extern const Program kProduct;
 /// The command line of a program. Parsing it stores the command to run in `session`.
 std::unique_ptr<CLI::App> make_app(const Program& program, Session& session);
 
-/// The words after the program's name. "help lm train" becomes "lm train --help".
+/// The words after the program's name. "help lm train" becomes "lm train --help", and "version"
+/// becomes "--version".
 std::vector<std::string> typed_words(int count, char** arguments);
 
 /// Runs a program on the words after its name. Returns the exit code of the process: 0, 1 (the run

@@ -116,16 +116,14 @@ CLI::Option* add_dtype_flag(CLI::App& command, std::string& dtype) {
 
 void add_attention_flags(CLI::App& command, AttentionCase& shape) {
   const auto shown = [](CLI::Option* option) { option->capture_default_str()->group("Shape"); };
-  const auto hidden_default = [](CLI::Option* option) {
-    option->group("Shape")->type_name("N,...");
-  };
+  const auto hidden_default = [](CLI::Option* option) { option->group("Shape"); };
   shown(command.add_option("--order", shape.order, "Key axes N; 1 is ordinary attention"));
   shown(command.add_option("--batch", shape.batch, "Batch entries"));
   shown(command.add_option("--heads", shape.heads, "Query heads"));
   shown(command.add_option("--kv-heads", shape.kv_heads, "Key/value heads; 0: as --heads"));
   shown(command.add_option("--seq", shape.seq, "Queries, and keys on every axis"));
-  shown(command.add_option("--dim", shape.dim, "Channels of queries and keys"));
-  shown(command.add_option("--value-dim", shape.value_dim, "Channels of values; 0: as --dim"));
+  shown(command.add_option("--width", shape.dim, "Channels of queries and keys"));
+  shown(command.add_option("--value-width", shape.value_dim, "Channels of values; 0: as --width"));
   hidden_default(
       command.add_option("--keys", shape.keys, "Keys of each axis, if they differ from --seq")
           ->delimiter(','));
@@ -143,11 +141,12 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
       .add_flag("--causal,!--no-causal", shape.causal,
                 "Mask the keys after the query's own position")
       ->group("Shape");
-  shown(offer(command.add_option("--form", shape.form, "Score: product or determinant"),
-              names_of<Form>()));
-  shown(offer(
-      command.add_option("--reduce", shape.reduce, "How values combine: product, sum or mean"),
-      names_of<Reduce>()));
+  shown(
+      offer(command.add_option("--form", shape.form, "Form of the scores: product or determinant"),
+            names_of<Form>()));
+  shown(offer(command.add_option("--reduce", shape.reduce,
+                                 "How the values of a tuple are combined: product, sum or mean"),
+              names_of<Reduce>()));
   shown(
       offer(command.add_option("--normalizer", shape.normalizer,
                                "Normaliser: softmax, softmax_sink (random sinks), sigmoid or relu"),
@@ -164,7 +163,7 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
       command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"),
       names_of<MaskKind>()));
   shown(command.add_option("--dropout", shape.dropout, "Share of the tuples that is dropped"));
-  shown(offer(command.add_option("--scale", shape.scale, "Scale preset: standard or unit"),
+  shown(offer(command.add_option("--scale", shape.scale, "Scale of the logits: standard or unit"),
               names_of<ScalePreset>()));
   shown(add_dtype_flag(command, shape.dtype));
   shown(command.add_option("--amplitude", shape.amplitude, "Standard deviation of the inputs"));
@@ -185,8 +184,8 @@ void complete(AttentionCase& shape) {
   require_at_least("--heads", 1, shape.heads);
   require_at_least("--kv-heads", 1, shape.kv_heads);
   require_at_least("--seq", 1, shape.seq);
-  require_at_least("--dim", 1, shape.dim);
-  require_at_least("--value-dim", 1, shape.value_dim);
+  require_at_least("--width", 1, shape.dim);
+  require_at_least("--value-width", 1, shape.value_dim);
   require(shape.heads % shape.kv_heads == 0, "--kv-heads: ", shape.heads,
           " query heads cannot share ", shape.kv_heads, " key/value heads evenly");
   require(static_cast<int>(shape.keys.size()) == order, "--keys: expected ", order,
@@ -216,7 +215,7 @@ void complete(AttentionCase& shape) {
   parse_name<MaskKind>("--mask", shape.mask);
   parse_name<ScalePreset>("--scale", shape.scale);
   require(parse_name<Form>("--form", shape.form) == Form::product || shape.dim % (order + 1) == 0,
-          "--dim: expected a multiple of ", order + 1, " for the determinant, got ", shape.dim);
+          "--width: expected a multiple of ", order + 1, " for the determinant, got ", shape.dim);
   const int64_t packed =
       std::accumulate(shape.documents.begin(), shape.documents.end(), int64_t{0});
   require(shape.documents.empty() || packed == shape.seq,

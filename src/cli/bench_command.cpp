@@ -253,19 +253,19 @@ void add_bench_command(CLI::App& app, Session& session) {
       options, run_bench_attention);
   add_attention_flags(command, options->shape);
   command.add_option("--pass", options->pass, "Pass: forward or backward")
-      ->check(CLI::IsMember({"forward", "backward"}))
+      ->check(one_of({"forward", "backward"}))
       ->capture_default_str();
   options->command = &command;
   command
       .add_option("--case", options->named_case,
-                  "A shape of bench/cases; flags that are given replace its own")
+                  "Name of a shape in bench/cases; options that are given replace its own")
       ->type_name("NAME");
   command
       .add_option("--product", options->product,
                   "Type of numbers of the matrix product; if not given, that of --dtype")
-      ->type_name("DTYPE");
+      ->type_name("NAME");
   command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
-      ->check(CLI::Range(1, 100000))
+      ->check(within(1, 100000))
       ->capture_default_str();
   command.add_flag("--scaling", options->scaling, "Also measure with one thread, in the same run");
   command.add_flag("--peers", options->peers, "Also time the plain version of the operator");

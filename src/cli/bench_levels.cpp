@@ -99,7 +99,7 @@ Json measure(const LevelsOptions& options, const std::string& level, const Measu
                               "2",         "--causal",
                               "--heads",   "1",
                               "--seq",     std::to_string(options.seq),
-                              "--dim",     std::to_string(what.dim),
+                              "--width",   std::to_string(what.dim),
                               "--dtype",   what.dtype,
                               "--product", "float32",
                               "--pass",    what.pass,
@@ -210,10 +210,10 @@ void add_bench_levels(CLI::App& parent, Session& session) {
        .acts = {.out = false}},
       options, run_bench_levels);
   command.add_option("--seq", options->seq, "Queries, and keys on every axis")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->check(within(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
   command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
-      ->check(CLI::Range(1, 100000))
+      ->check(within(1, 100000))
       ->capture_default_str();
 }
 

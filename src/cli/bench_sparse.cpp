@@ -115,7 +115,7 @@ void check_sizes(SparseOptions& o) {
   require(o.heads % o.kv_heads == 0, "--kv-heads: ", o.heads, " query heads cannot share ",
           o.kv_heads, " key/value heads evenly");
   require(o.form == name_of(Form::product) || o.dim % (o.order + 1) == 0,
-          "--dim: expected a multiple of ", o.order + 1, " for the determinant, got ", o.dim);
+          "--width: expected a multiple of ", o.order + 1, " for the determinant, got ", o.dim);
   o.dtype = name_of(scalar_type(o.dtype));
 }
 
@@ -199,32 +199,33 @@ void add_bench_sparse(CLI::App& parent, Session& session) {
       options, run_bench_sparse);
   const auto name = [&](const char* flag, std::string& value, std::vector<std::string> known,
                         const char* text) {
-    command.add_option(flag, value, text)->check(CLI::IsMember(known))->capture_default_str();
+    command.add_option(flag, value, text)->check(one_of(known))->capture_default_str();
   };
   const auto count = [&](const char* flag, int64_t& value, int64_t least, const char* text) {
     command.add_option(flag, value, text)
-        ->check(CLI::Range(least, int64_t{1} << 40))
+        ->check(within(least, int64_t{1} << 40))
         ->capture_default_str();
   };
   name("--pattern", options->pattern, names_of<TuplePattern>(),
        "Kind of list: list, product or path");
   name("--pass", options->pass, {"forward", "backward"}, "Pass: forward or backward");
   count("--size", options->size, 1,
-        "Random keys per set, none after the query; for list, random tuples per query");
+        "Number of random keys per set, none after the query; of --pattern list, number of random "
+        "tuples per query");
   command.add_option("--order", options->order, "Key axes N")
-      ->check(CLI::Range(1, 8))
+      ->check(within(1, 8))
       ->capture_default_str();
   count("--batch", options->batch, 1, "Batch entries");
   count("--heads", options->heads, 1, "Query heads");
   count("--kv-heads", options->kv_heads, 0, "Key/value heads; 0: as --heads");
   count("--seq", options->seq, 1, "Queries, and keys on every axis");
-  count("--dim", options->dim, 1, "Channels of queries and keys");
-  count("--value-dim", options->value_dim, 0, "Channels of values; 0: as --dim");
-  name("--form", options->form, names_of<Form>(), "Score");
-  name("--reduce", options->reduce, names_of<Reduce>(), "How values combine");
+  count("--width", options->dim, 1, "Channels of queries and keys");
+  count("--value-width", options->value_dim, 0, "Channels of values; 0: as --width");
+  name("--form", options->form, names_of<Form>(), "Form of the scores");
+  name("--reduce", options->reduce, names_of<Reduce>(), "How the values of a tuple are combined");
   add_dtype_flag(command, options->dtype)->capture_default_str();
   command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
-      ->check(CLI::Range(1, 100000))
+      ->check(within(1, 100000))
       ->capture_default_str();
   command.add_flag("--peers", options->peers, "Also time the plain version of the operator");
 }

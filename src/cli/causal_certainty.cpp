@@ -97,15 +97,15 @@ void add_certainty_options(CLI::App& command, FitOptions& options) {
   add("--confidence", options.confidence,
       "Samples of the rows from which the graph is learned again; 0: none. Says how often each "
       "edge is found, and the interval of its weight")
-      ->check(CLI::Range(int64_t{0}, kMostResamples));
+      ->check(within(int64_t{0}, kMostResamples));
   command
       .add_option("--min-frequency", options.min_frequency,
                   "Leave out edges that a smaller share of the samples has, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(within(0.0, 1.0))
       ->group("Certainty");
   add("--resampling", options.resampling,
       fmt::format("Samples of --confidence: {}", fmt::join(names_of<Resampling>(), ", ")))
-      ->check(CLI::IsMember(names_of<Resampling>()));
+      ->check(one_of(names_of<Resampling>()));
   command
       .add_flag("--limits", options.limits,
                 "Say which directions, units and hidden causes the table leaves open")

@@ -32,23 +32,23 @@ void add_embedding_flags(CLI::App& command, EmbeddingFlags& flags, const std::st
   attracting.insert(attracting.begin(), "auto");
   add("--optimiser", flags.optimiser,
       "Optimiser: tangent (Adam on tangents at the origin), radam or rsgd (Riemannian)")
-      ->check(CLI::IsMember(names_of<EmbeddingOptimiser>()));
+      ->check(one_of(names_of<EmbeddingOptimiser>()));
   add(prefix + "steps", o.steps, training ? "Steps of the embedding" : "Steps over all nodes")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(within(int64_t{1}, int64_t{1} << 30));
   add(prefix + "lr", flags.learning_rate,
       training ? "Learning rate of the embedding; 0: the default of its optimiser"
                : "Learning rate; 0: 1 for tangent, 0.3 for radam, 0.1 for rsgd")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   add("--hops", flags.hops,
       "Most edges between nodes that attract each other; 0: 1 in a hierarchy, else 2")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+      ->check(within(int64_t{0}, int64_t{1} << 30));
   add("--attract", flags.side,
       "Nodes that attract: both (causes and effects), causes (effects repel) or auto (causes in a "
       "hierarchy, else both)")
-      ->check(CLI::IsMember(attracting));
+      ->check(one_of(attracting));
   add("--weight", flags.weight,
       "Weight of a pair: paths (strengths of all paths) or direct (only |A|)")
-      ->check(CLI::IsMember(names_of<AttractionWeight>()));
+      ->check(one_of(names_of<AttractionWeight>()));
   add("--decay", o.decay, "Factor of a path's strength per further edge");
   add("--negatives", flags.negatives,
       "Negatives per step; 0: all nodes; -1: all up to 2,000 nodes, else 512");
@@ -58,7 +58,7 @@ void add_embedding_flags(CLI::App& command, EmbeddingFlags& flags, const std::st
       ->group(group);
   add("--generality", o.generality,
       "Strength lambda_g with which general nodes are drawn to the origin")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   command
       .add_flag("--absolute", flags.absolute,
                 "Use the pull as printed, --generality times pi times the distance, instead of "
@@ -67,7 +67,7 @@ void add_embedding_flags(CLI::App& command, EmbeddingFlags& flags, const std::st
   add("--restart", o.restart, "Restart probability of the PageRank");
   add("--dangling", flags.dangling,
       "Walks at nodes without causes: uniform (go on to any node) or eigenvector (end)")
-      ->check(CLI::IsMember(names_of<DanglingRule>()));
+      ->check(one_of(names_of<DanglingRule>()));
 }
 
 CausalEmbeddingOptions embedding_options(const EmbeddingFlags& flags) {
@@ -232,6 +232,7 @@ CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
 
 int run_embed(const EmbedOptions& o) {
   const causal::GraphFile file = causal::read_graph(o.graph, text_options(o.text));
+  refuse_unused(o.text, file.reading, o.graph);
   say_reading(o.graph, size_of_graph(file), file.reading);
   const auto [effect_first, guess] = first_named(o, file);
   const at::Tensor adjacency = adjacency_of(file, effect_first);
@@ -295,12 +296,12 @@ void add_causal_embed(CLI::App& parent, Session& session) {
                   "Columns of a list of edges: cause-effect, effect-cause or auto; auto is "
                   "effect-cause in a hierarchy without a header that has more first than second "
                   "names (dog, mammal), else cause-effect")
-      ->check(CLI::IsMember({"auto", "cause-effect", "effect-cause"}))
+      ->check(one_of({"auto", "cause-effect", "effect-cause"}))
       ->capture_default_str();
   add_text_options(command, options->text, /*table=*/false);
-  option_adder(command, "Embedding")("--dimension,--dim", options->embedding.options.dimension,
+  option_adder(command, "Embedding")("--dimension", options->embedding.options.dimension,
                                      "Number of coordinates of a point")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 16));
+      ->check(within(int64_t{2}, int64_t{1} << 16));
   add_embedding_flags(command, options->embedding, "Embedding", /*training=*/false);
 }
 

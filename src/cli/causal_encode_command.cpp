@@ -126,14 +126,14 @@ void add_causal_encode(CLI::App& parent, Session& session) {
   const auto add = option_adder(command, "Angles");
   add("--heads", angles.heads,
       "Heads that take consecutive coordinates; 0: one table that all heads share");
-  add("--scale", angles.scale, "Radians of a point on the sphere");
+  add("--angle", angles.scale, "Angle in radians for a coordinate of 1");
   command
       .add_flag("--by-dimension", angles.by_dimension,
-                "Multiply --scale by sqrt(dimension), so that the angles keep their size")
+                "Multiply --angle by sqrt(dimension), so that the angles keep their size")
       ->group("Angles");
   add("--leading", angles.leading, "Tokens before the features, which are not rotated");
   add("--format", options->format, "Format of the table: safetensors, npy or csv")
-      ->check(CLI::IsMember({"safetensors", "npy", "csv"}));
+      ->check(one_of({"safetensors", "npy", "csv"}));
 }
 
 }  // namespace nsimplex::cli

@@ -25,7 +25,7 @@ int run_classify(const StudyOptions& given) {
         data::stratified_split(labels, o.share, o.seed + static_cast<uint64_t>(split)));
     if (splits.back().second.numel() == 0) {
       throw InputError(
-          fmt::format("--share: expected a share that leaves rows for testing, got {}", o.share));
+          fmt::format("--train: expected a share that leaves rows for testing, got {}", o.share));
     }
   }
   StudyLog log(o, table, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
@@ -71,17 +71,20 @@ void add_causal_classify(CLI::App& parent, Session& session) {
            "nsimplex causal classify cells.csv --labels types.csv --encodings none,cape --json\n"
            "nsimplex causal classify --resume runs/cells",
        .resumes = true,
-       .inputs = {&options->table, &options->labels}},
+       .inputs = {&options->table, &options->labels},
+       .named_after = [options] { return options->save_models ? options->table : ""; }},
       options, run_classify);
   add_study_options(command, *options);
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");
   add("--labels", options->labels,
       "A csv or tsv with one label per row, or with names of rows and labels")
+      ->type_name("FILE")
       ->required();
   add("--splits", options->splits, "Stratified splits of the rows")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  add("--share", options->share, "Share of each class for training")->check(CLI::Range(0.0, 1.0));
+      ->check(within(int64_t{1}, int64_t{1} << 20));
+  add("--train", options->share, "Share of each class for training; the rest is for the test")
+      ->check(within(0.0, 1.0));
   add_save_models(command, *options);
 }
 
@@ -162,6 +165,7 @@ void add_causal_cluster(CLI::App& parent, Session& session) {
   option_adder(command, "Task")("--labels", options->labels,
                                 "True labels for evaluation: a csv or tsv with one label per row, "
                                 "or with names of rows and labels")
+      ->type_name("FILE")
       ->required();
 }
 
@@ -250,21 +254,24 @@ void add_causal_regress(CLI::App& parent, Session& session) {
                    "nsimplex causal regress methylation.csv --target age.csv --json\n"
                    "nsimplex causal regress --resume runs/regress",
        .resumes = true,
-       .inputs = {&options->table, &options->target}},
+       .inputs = {&options->table, &options->target},
+       .named_after = [options] { return options->save_models ? options->table : ""; }},
       options, run_regress);
   add_study_options(command, *options);
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");
   add("--target", options->target,
       "A file with one number per row, or with names of rows and numbers; or synthetic: a "
-      "nonlinear function of random columns");
+      "nonlinear function of random columns")
+      ->type_name("FILE");
   add("--parts", options->parts, "Columns of a synthetic target")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(within(int64_t{1}, int64_t{1} << 20));
   add("--noise", options->noise, "Noise of a synthetic target, in units of its deviation")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   add("--splits", options->splits, "Splits of the rows")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  add("--share", options->share, "Share of the rows for training")->check(CLI::Range(0.0, 1.0));
+      ->check(within(int64_t{1}, int64_t{1} << 20));
+  add("--train", options->share, "Share of the rows for training; the rest is for the test")
+      ->check(within(0.0, 1.0));
   add_save_models(command, *options);
 }
 

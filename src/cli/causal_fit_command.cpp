@@ -53,7 +53,7 @@ void check_estimator(const FitOptions& o) {
   using enum StructureEstimator;
   refuse(o.fit.rank != CausalFitOptions().rank && !is({lowrank, paper_lowrank}), "--rank",
          "lowrank or paper-lowrank");
-  refuse(o.fit.sample && !is({paper, paper_lowrank}), "--sample", "paper or paper-lowrank");
+  refuse(o.fit.sample && !is({paper, paper_lowrank}), "--sample-latents", "paper or paper-lowrank");
   refuse(o.fit.sparsity && is({order}), "--sparsity", "logdet or another one with an l1 norm");
 }
 
@@ -206,24 +206,26 @@ void add_causal_fit(CLI::App& parent, Session& session) {
   const auto add = option_adder(command, "Estimator");
   const std::vector<std::string> names = names_of<StructureEstimator>();
   add("--estimator", options->estimator, fmt::format("Estimator: {}", fmt::join(names, ", ")))
-      ->check(CLI::IsMember(names));
+      ->check(one_of(names));
   const auto add_flag = [&](const char* name, bool& flag, const char* text) {
     command.add_flag(name, flag, text)->group("Estimator");
   };
   add_flag("--nonlinear", options->fit.nonlinear, "Use nonlinear regressions (order, logdet)");
   add_flag("--standardise", options->fit.standardise,
            "Divide columns by their standard deviation first, so that units do not matter");
-  add_flag("--sample", options->fit.sample,
+  add_flag("--sample-latents", options->fit.sample,
            "For paper and paper-lowrank: sample latent variables instead of using their means");
   command
       .add_option("--threshold", options->fit.threshold,
-                  "Smallest |weight| of an edge; default: 0.2, none for order")
+                  "Leave out edges with a smaller |weight|; default: 0.2, and no limit for order")
       ->group("Estimator");
   command
       .add_option("--sparsity", options->fit.sparsity,
-                  "Weight of the l1 norm; default: set by the estimator")
+                  "Penalty on the sizes of weights (l1 norm): the larger, the fewer edges. Each "
+                  "estimator has its own default")
       ->group("Estimator");
-  add("--rank", options->fit.rank, "Columns of the factors of lowrank and paper-lowrank");
+  add("--rank", options->fit.rank,
+      "Rank of the weight matrix that lowrank and paper-lowrank learn");
   add_flag("--orient-by-noise", options->orient_by_noise,
            "Reverse edges while non-Gaussian noise supports this");
   add_constraint_options(command, options->constraints);

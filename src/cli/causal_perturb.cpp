@@ -39,11 +39,22 @@ void refuse_simulation_options(const PerturbOptions& given) {
   refuse(a.nodes != b.nodes, "--nodes");
   refuse(a.degree != b.degree, "--degree");
   refuse(given.mechanism != plain.mechanism, "--mechanism");
-  refuse(a.observations != b.observations, "--observations");
+  refuse(a.observations != b.observations, "--control-rows");
   refuse(given.task.rows != plain.task.rows, "--rows");
   refuse(given.task.dose != plain.task.dose, "--dose");
   refuse(given.task.doubles != plain.task.doubles, "--doubles");
   refuse(given.task.asked != plain.task.asked, "--asked");
+}
+
+// A share that leaves nothing for training is reported before anything is written.
+void check_test_share(const PerturbedTable& table, const PerturbOptions& options) {
+  const double share = options.task.unseen;
+  try {
+    training::split_perturbations(table.rows, share, options.seed);
+  } catch (const InputError&) {
+    throw InputError(fmt::format(
+        "--test: expected a share that leaves perturbations to learn from, got {}", share));
+  }
 }
 
 class Perturb {
@@ -217,8 +228,7 @@ int run_perturb(const PerturbOptions& given) {
     refuse_simulation_options(options);
     table = read_perturbed_table(options.table);
     training::check_asking(options.task, std::ssize(table->rows.features));
-    // A share that leaves nothing for training is reported before anything is written.
-    training::split_perturbations(table->rows, options.task.unseen, options.seed);
+    check_test_share(*table, options);
   }
   return Perturb(std::move(options), std::move(table)).run();
 }
@@ -245,20 +255,21 @@ void add_causal_perturb(CLI::App& parent, Session& session) {
   add_feature_options(command, *options);
   const auto add = option_adder(command, "Task");
   const auto simulate = option_adder(command, "Simulated table");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
   training::PerturbationOptions& task = options->task;
   simulate("--nodes", task.simulation.nodes, "Features")->check(positive);
   simulate("--degree", task.simulation.degree, "Links per new node of the graph")->check(positive);
   simulate("--mechanism", options->mechanism, "Mechanism of an effect: mlp or linear")
-      ->check(CLI::IsMember({"mlp", "linear"}));
-  simulate("--observations", task.simulation.observations, "Number of unperturbed rows")
+      ->check(one_of({"mlp", "linear"}));
+  simulate("--control-rows", task.simulation.observations, "Number of rows without an intervention")
       ->check(positive);
   simulate("--rows", task.rows, "Rows per intervention")->check(positive);
   simulate("--dose", task.dose, "Size of an intervention: do(x = mean + dose deviations)");
   simulate("--doubles", task.doubles, "Pairs of features for training");
   simulate("--asked", task.asked, "Unseen pairs to predict");
-  add("--unseen", task.unseen,
-      "Share to predict: of the features, or of the perturbations of a TABLE");
+  add("--test", task.unseen,
+      "Share that is held out for the test: of the features, or of the perturbations of a TABLE")
+      ->check(within(0.001, 0.999));
   add("--most-changed", task.most_changed,
       "Most changed features, on which a prediction is evaluated")
       ->check(positive);

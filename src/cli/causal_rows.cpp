@@ -203,12 +203,17 @@ std::vector<int64_t> targets_in(const std::string& cell, int64_t row,
                                 const std::vector<std::string>& names,
                                 const std::vector<std::string>& all_names) {
   std::set<int64_t> columns;
+  const auto add = [&](int64_t column, const std::string& name) {
+    if (columns.insert(column).second) return;
+    throw InputError(fmt::format("{}: expected each column once, got {} twice in row {}", kTargets,
+                                 quoted_name(name), row + 1));
+  };
   for (const std::string& part : split_names(cell, ';')) {
     const std::string name = unquoted(trimmed(part));
     if (name.empty()) continue;
     const auto found = std::ranges::find(names, name);
     if (found != names.end()) {
-      columns.insert(found - names.begin());
+      add(found - names.begin(), name);
       continue;
     }
     if (std::ranges::find(all_names, name) != all_names.end()) continue;
@@ -220,7 +225,7 @@ std::vector<int64_t> targets_in(const std::string& cell, int64_t row,
           fmt::format("{}: expected names of columns, or numbers from 0 to {}, got {} in row {}",
                       kTargets, names.size() - 1, quoted_name(name), row + 1));
     }
-    columns.insert(static_cast<int64_t>(number));
+    add(static_cast<int64_t>(number), name);
   }
   return {columns.begin(), columns.end()};
 }

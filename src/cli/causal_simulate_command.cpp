@@ -125,22 +125,21 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
       options, run_simulate);
   const auto add = option_adder(command, "Model");
   add("--graph", options->graph, "Random DAG: er (Erdos-Renyi), sf (Barabasi-Albert)")
-      ->check(CLI::IsMember(names_of<CausalGraph>()));
+      ->check(one_of(names_of<CausalGraph>()));
   command
       .add_option("--dag", options->dag,
                   "A graph instead of a random one: a matrix or edge list, whose weights are drawn "
                   "anew")
       ->type_name("FILE")
       ->group("Model");
-  add("--nodes", options->nodes, "Columns")->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
-  add("--degree", options->degree, "Edges per node")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
+  add("--nodes", options->nodes, "Columns")->check(within(int64_t{1}, int64_t{1} << 16));
+  add("--degree", options->degree, "Edges per node")->check(within(int64_t{0}, int64_t{1} << 16));
   add("--mechanism", options->mechanism,
       "Mechanism: linear, mlp (100 sigmoid units per column) or gp (a sum of Gaussian processes)")
-      ->check(CLI::IsMember(names_of<CausalMechanism>()));
+      ->check(one_of(names_of<CausalMechanism>()));
   add("--noise", options->noise, "Noise of mean 0: gaussian, exponential or gumbel")
-      ->check(CLI::IsMember(names_of<CausalNoise>()));
-  add("--weights", options->weights, "Smallest and largest size of a weight")
+      ->check(one_of(names_of<CausalNoise>()));
+  add("--weights", options->weights, "Smallest and largest |weight| of an edge")
       ->delimiter(',')
       ->expected(2);
   command
@@ -148,8 +147,8 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
                 "Draw noises with standard deviations 0.5 to 2 instead of 1 for all")
       ->group("Model");
   const auto add_table = option_adder(command, "Table");
-  add_table("--rows", options->rows, "Observations")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  add_table("--rows", options->rows, "Rows: observations of all columns")
+      ->check(within(int64_t{1}, int64_t{1} << 32));
   add_table("--sample-seed", options->sample_seed,
             "Seed of the observations only, together with --seed");
   command
@@ -158,7 +157,7 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
       ->type_name("COLUMN:VALUE,...")
       ->group("Table");
   add_table("--format", options->format, "Format of the table: csv or npy")
-      ->check(CLI::IsMember({"csv", "npy"}));
+      ->check(one_of({"csv", "npy"}));
 }
 
 }  // namespace nsimplex::cli

@@ -13,7 +13,7 @@
 namespace nsimplex::cli {
 
 void add_study_options(CLI::App& command, StudyOptions& o) {
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
+  const auto positive = within(int64_t{1}, int64_t{1} << 30);
   add_argument(command, "TABLE", o.table, "Observations in rows: csv or another text, npy, npz");
   const auto add = option_adder(command, "Table");
   command
@@ -24,11 +24,11 @@ void add_study_options(CLI::App& command, StudyOptions& o) {
   add("--present", o.least_present,
       "Remove columns with values in a smaller share of the rows; impute other missing values from "
       "the 5 nearest rows")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(within(0.0, 1.0));
   add("--columns", o.columns, "Use only the most variable columns of the training rows")
       ->check(positive);
   add("--values", o.values, "Encoding of a value: bins, linear, periodic or general")
-      ->check(CLI::IsMember(names_of<FeatureValues>()));
+      ->check(one_of(names_of<FeatureValues>()));
   add("--bins", o.model.bins, "Number of bins for nonzero values")->check(positive);
   add_text_options(command, o.text, /*table=*/true);
 }
@@ -50,7 +50,6 @@ std::string model_file(const std::string& encoding, int64_t split, uint64_t seed
 
 void require_room_for_models(const StudyOptions& o) {
   if (!o.save_models) return;
-  if (o.out.empty()) throw InputError("--save-models: expected a folder in --out, got none");
   if (!o.resume.empty()) return;
   std::vector<std::string> names;
   for (const std::string& encoding : chosen_encodings(o)) {
@@ -79,6 +78,7 @@ StudyTable study_table(const StudyOptions& o) {
                    .observations = {},
                    .rows = {},
                    .read = {}};
+  refuse_unused(o.text, table.file.reading, o.table);
   say_reading(o.table, size_of_table(table.file.values.size(0), table.file.values.size(1)),
               table.file.reading);
   table.read["table"] = to_json(table.file.reading);

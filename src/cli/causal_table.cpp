@@ -164,17 +164,17 @@ void add_table_options(CLI::App& command, CausalTableOptions& o) {
   add("--missing", o.missing,
       "Missing values: refuse, rows (leave out these rows), means (use the column's mean) or "
       "likelihood (use all values that are present)")
-      ->check(CLI::IsMember(names_of<MissingValues>()));
+      ->check(one_of(names_of<MissingValues>()));
   command.add_flag("--drop", o.drop, "Leave out constant columns and copies instead of refusing")
       ->group("Table");
   add("--screen", o.screen,
-      "Keep only this number of columns, before a graph is learned; 0: all of them")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+      "Keep the N most promising columns, by --screen-by, and learn a graph of these; 0: keep all")
+      ->check(within(int64_t{0}, int64_t{1} << 40));
   const std::vector<std::string> criteria = names_of<ScreenCriterion>();
   add("--screen-by", o.screen_by,
       "Columns that --screen keeps: correlation (those that correlate most with another column) "
       "or variance (those that vary most, for columns of one unit)")
-      ->check(CLI::IsMember(criteria));
+      ->check(one_of(criteria));
   add_row_options(command, o.rows);
   add_text_options(command, o.text, /*table=*/true);
 }
@@ -208,6 +208,7 @@ CausalTable read_causal_table(const CausalTableOptions& o) {
       {.text = text_options(o.text), .key = o.key, .texts = [&](const auto& names, int64_t width) {
          return rows.texts(names, width);
        }});
+  refuse_unused(o.text, table.reading, o.path, o.key);
   say_reading(o.path, size_of_table(table.rows, table.width), table.reading);
   rows.take(table);
   const auto missing = parse_name<MissingValues>("--missing", o.missing);

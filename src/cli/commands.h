@@ -14,6 +14,7 @@ void add_graph_command(CLI::App& parent, Session& session);
 void add_analyze_command(CLI::App& parent, Session& session);
 void add_causal_command(CLI::App& parent, Session& session);
 void add_completion_command(CLI::App& parent, Session& session);
+void add_man_command(CLI::App& parent, Session& session);
 
 // The other commands of `bench`.
 void add_bench_sparse(CLI::App& parent, Session& session);

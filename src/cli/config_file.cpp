@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/former_options.h"
 #include "cli/lab_program.h"
 #include "cli/options.h"
 #include "cli/run_folder.h"
@@ -28,10 +29,12 @@ constexpr const char* kStandardInput = "/dev/stdin";
 bool is_flag(const CLI::Option& option) { return option.get_expected_min() == 0; }
 bool is_list(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
 
-// The option or argument with that name. For an unknown name it suggests a similar one.
+// The option or argument with that name, which may be a former one. For an unknown name it suggests
+// a similar one.
 CLI::Option& option_of(CLI::App& command, const std::string& name) {
-  CLI::Option* option = command.get_option_no_throw("--" + name);
-  if (option == nullptr) option = command.get_option_no_throw(name);
+  const std::string now = current_option(command, name);
+  CLI::Option* option = command.get_option_no_throw("--" + now);
+  if (option == nullptr) option = command.get_option_no_throw(now);
   if (option != nullptr && option->get_configurable()) return *option;
   const bool plain = name.size() < 40 && std::ranges::all_of(name, [](char c) { return c > ' '; });
   const std::string shown = plain ? "'" + name + "'" : quoted_name(name);
@@ -92,7 +95,7 @@ class CommandConfig : public CLI::ConfigTOML {
     } catch (const InputError& error) {
       fail(line, error.what());
     } catch (const CLI::ParseError& error) {
-      fail(line, error.what());
+      fail(line, plain_error(command, error));
     }
     return {};
   }
@@ -127,8 +130,7 @@ bool same_value(const std::string& a, const std::string& b) {
 
 // A run that continues must compute the same results, so other options are refused.
 void refuse_other_options(const CLI::App& command, const std::vector<TomlEntry>& entries) {
-  static const std::set<std::string> kOfThisCall = {"resume", "threads", "device",
-                                                    "json",   "log",     "help"};
+  static const std::set<std::string> kOfThisCall = {"resume", "threads", "device", "json", "help"};
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_single_name();
     if (option->count() == 0 || kOfThisCall.contains(name)) continue;
@@ -136,7 +138,8 @@ void refuse_other_options(const CLI::App& command, const std::vector<TomlEntry>&
       throw InputError(fmt::format("{} cannot be given as well: a run continues in its own folder",
                                    option->get_name()));
     }
-    const auto entry = std::ranges::find(entries, name, &TomlEntry::name);
+    const auto entry = std::ranges::find_if(
+        entries, [&](const TomlEntry& each) { return current_option(command, each.name) == name; });
     const CLI::results_t& given = option->results();
     if (entry != entries.end() && std::ranges::equal(given, entry->values, same_value)) continue;
     const std::string had = entry == entries.end()
@@ -205,7 +208,7 @@ std::string config_text(const CLI::App& command) {
     std::vector<std::string> shown;
     for (const std::string& value : values) shown.push_back(toml_value(value));
     const std::string all = fmt::format("{}", fmt::join(shown, ", "));
-    text += option->get_single_name();
+    text += saved_option(command, option->get_single_name());
     text += "=" + (is_list(*option) ? "[" + all + "]" : all) + "\n";
   }
   return text;

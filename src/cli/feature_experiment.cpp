@@ -38,7 +38,7 @@ void use_preset(CLI::App& command, FeatureExperimentOptions& o, const std::strin
     value = preset;
     known->capture_default_str();
   };
-  set("--dim", o.model.dim, model.dim);
+  set("--width", o.model.dim, model.dim);
   set("--heads", o.model.heads, model.heads);
   set("--layers", o.model.layers, model.layers);
   set("--bins", o.model.bins, model.bins);
@@ -61,15 +61,15 @@ void use_preset(CLI::App& command, FeatureExperimentOptions& o, const std::strin
 
 void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
   const auto& names = training::encoding_names();
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 30);
-  const auto count = CLI::Range(int64_t{0}, int64_t{1} << 30);
+  const auto positive = within(int64_t{1}, int64_t{1} << 30);
+  const auto count = within(int64_t{0}, int64_t{1} << 30);
   const auto compare = option_adder(command, "Comparison");
   command
       .add_option("--encodings", o.encodings,
                   fmt::format("Encodings to compare; default: all of {}", fmt::join(names, ", ")))
       ->delimiter(',')
       ->type_name("NAME,...")
-      ->check(CLI::IsMember(names))
+      ->check(one_of(names))
       ->group("Comparison");
   compare("--seeds", o.seeds, "Number of seeds, counted up from --seed")->check(positive);
 
@@ -78,21 +78,22 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
       .add_option("--preset", o.preset,
                   fmt::format("Use the defaults of a model of the paper: {}",
                               fmt::join(feature_preset_names(), ", ")))
-      ->check(CLI::IsMember(feature_preset_names()))
+      ->check(one_of(feature_preset_names()))
       ->each([&](const std::string& name) { use_preset(command, o, name); })
       ->type_name("NAME")
       ->group("Model");
   shape("--backbone", o.backbone, "Attention: softmax, performer or simplicial (determinants)")
-      ->check(CLI::IsMember(names_of<FeatureBackbone>()));
-  shape("--order", o.model.order, "Key axes of simplicial")->check(CLI::Range(1, 7));
-  shape("--dim", o.model.dim, "Width")->check(positive);
+      ->check(one_of(names_of<FeatureBackbone>()));
+  shape("--order", o.model.order, "Key axes of simplicial")->check(within(1, 7));
+  shape("--width", o.model.dim, "Width")->check(positive);
   shape("--heads", o.model.heads, "Attention heads")->check(positive);
   shape("--layers", o.model.layers, "Blocks")->check(positive);
   shape("--aggregate", o.aggregate, "How tokens are combined into an observation: mean, max or cls")
-      ->check(CLI::IsMember(names_of<FeatureAggregate>()));
-  shape("--identity", o.identity,
-        "Vector per feature in addition to every encoding: none (the paper's protocol) or learned")
-      ->check(CLI::IsMember({"none", "learned"}));
+      ->check(one_of(names_of<FeatureAggregate>()));
+  shape(
+      "--identity", o.identity,
+      "Add a learned vector per feature to every encoding: none (the paper's protocol) or learned")
+      ->check(one_of({"none", "learned"}));
 
   const auto train = option_adder(command, "Training");
   train("--restore-epochs", o.restoring.epochs,
@@ -100,32 +101,32 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
       ->check(count);
   train("--epochs", o.answering.epochs, "Epochs of training for the task")->check(count);
   train("--batch", o.answering.batch, "Observations per step")->check(positive);
-  train("--lr", o.answering.learning_rate, "Learning rate")->check(CLI::PositiveNumber);
-  train("--mask", o.restoring.mask, "Share of the values that are masked")
-      ->check(CLI::Range(0.0, 1.0));
+  train("--lr", o.answering.learning_rate, "Learning rate")->check(above_zero());
+  train("--mask", o.restoring.mask, "Share of the values that are masked")->check(within(0.0, 1.0));
 
   const auto encode = option_adder(command, "Encoding");
   encode("--estimator", o.estimator,
          "Estimator of the causal graph: order, logdet, paper, paper-lowrank, lowrank, notears, "
          "spectral")
-      ->check(CLI::IsMember(names_of<StructureEstimator>()));
+      ->check(one_of(names_of<StructureEstimator>()));
   command
       .add_flag("--standardise", o.making.structure.standardise,
                 "Scale columns to variance 1 before the graph is learned")
       ->group("Encoding");
   encode("--threshold", o.threshold,
-         "Smallest |weight| of an edge; below 0: the estimator's default");
+         "Leave out edges with a smaller |weight|; below 0: the estimator's default");
   encode("--correlation", o.making.correlation,
-         "Smallest |correlation| of an edge, for cape-correlation")
-      ->check(CLI::Range(0.0, 1.0));
+         "Of cape-correlation: leave out edges with a smaller |correlation|")
+      ->check(within(0.0, 1.0));
   encode("--sparsity", o.sparsity,
-         "Weight of the l1 norm in the graph; below 0: the estimator's default");
+         "Penalty on the sizes of weights (l1 norm): the larger, the fewer edges; below 0: the "
+         "estimator's default");
   add_embedding_flags(command, o.embedding, "Encoding", /*training=*/true);
   encode("--embed-batch", o.making.embedding_batch,
          "Nodes per step, with epochs in --embed-steps; 0: all nodes in every step")
       ->check(count);
   encode("--angle", o.making.angle, "Angle in radians for a coordinate of 1")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   command.add_flag("--by-dimension", o.making.by_dimension, "Multiply angles by sqrt(dimension)")
       ->group("Encoding");
 }

@@ -324,13 +324,13 @@ class Experiment {
 void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
                             const std::vector<std::string>& models) {
   const std::string group = "Training";
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  const auto positive = within(int64_t{1}, int64_t{1} << 40);
   command
       .add_option("--models", o.models,
                   fmt::format("Models to train; default: all of {}", fmt::join(models, ", ")))
       ->delimiter(',')
       ->type_name("NAME,...")
-      ->check(CLI::IsMember(models))
+      ->check(one_of(models))
       ->group(group);
   command.add_option("--seeds", o.seeds, "Number of seeds, counted up from --seed")
       ->check(positive)
@@ -355,9 +355,9 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
       "Stop a training after this many epochs without a better validation; 0: never");
   const auto of_kernel = option_adder(command, "Kernel attention");
   of_kernel("--feature-map", o.feature_map, "Features of queries and keys: relu or exponential")
-      ->check(CLI::IsMember(names_of<FeatureMap>()));
+      ->check(one_of(names_of<FeatureMap>()));
   of_kernel("--features", o.features, "Random features per head of d channels; 0: d ln d")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 16));
+      ->check(within(int64_t{0}, int64_t{1} << 16));
   of_kernel("--redraw", o.redraw,
             "Share of the training in which every step draws new random features");
 }
@@ -367,7 +367,7 @@ void add_kernel_readout(CLI::App& command, std::string& readout) {
       "--readout", readout,
       "Attention of the last layer of kernel models: kernel, or softmax as tables 6a and 6c of the "
       "paper print it")
-      ->check(CLI::IsMember({"kernel", "softmax"}));
+      ->check(one_of({"kernel", "softmax"}));
 }
 
 training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& options) {

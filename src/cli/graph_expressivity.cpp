@@ -264,7 +264,7 @@ int run_expressivity(const ExpressivityOptions& options) {
 
 void add_graph_expressivity(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<ExpressivityOptions>();
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
   CLI::App& command = add_command(
       parent, session,
       {.name = "expressivity",
@@ -281,7 +281,7 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
       .add_option("--order", options->order,
                   "Order of the layers: 2 (all pairs of nodes) or 3 (all triples); N, 1 to 3, of "
                   "form simplicial")
-      ->check(CLI::Range(1, 3))
+      ->check(within(1, 3))
       ->capture_default_str();
   command
       .add_option("--layers", options->layers,
@@ -295,18 +295,18 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
                   "kernel (transformers in double with exactly --layers layers), ppgn (products of "
                   "matrices of pairs, in exact integers), simplicial (N-simplicial attention "
                   "between neighbours, by colour refinement)")
-      ->check(CLI::IsMember({kLinear, "softmax", "kernel", kPpgn, kSimplicial}))
+      ->check(one_of({kLinear, "softmax", "kernel", kPpgn, kSimplicial}))
       ->capture_default_str();
   command
       .add_option("--mask", options->mask,
                   "Tuples that a node attends to in form simplicial: cliques, neighbours (any of "
                   "its neighbours), patterns (with a head per pattern of neighbours in the tuple)")
-      ->check(CLI::IsMember(names_of<equivariant::SimplicialMask>()))
+      ->check(one_of(names_of<equivariant::SimplicialMask>()))
       ->capture_default_str();
   command
       .add_option("--reduce", options->reduce,
                   "What form simplicial does with them: softmax (a mean) or sum")
-      ->check(CLI::IsMember(names_of<equivariant::SimplicialReduce>()))
+      ->check(one_of(names_of<equivariant::SimplicialReduce>()))
       ->capture_default_str();
   command.add_flag("--exact", options->exact,
                    "Use colour refinement instead of layers: 1-WL for order 2, 3-WL for order 3");
@@ -318,7 +318,7 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
       .add_option("--pairs", options->pairs,
                   "Which graphs of a file are compared: consecutive, all (each with each) or auto "
                   "(consecutive in an npy, all otherwise)")
-      ->check(CLI::IsMember({"auto", "consecutive", "all"}))
+      ->check(one_of({"auto", "consecutive", "all"}))
       ->capture_default_str();
 }
 

@@ -88,6 +88,7 @@ const std::vector<Network>& networks() {
 
 io::Tuples read(const HyperedgesOptions& o, const std::string& path) {
   io::Tuples tuples = io::read_tuples(path, {.text = text_options(o.text)});
+  refuse_unused(o.text, tuples.reading, path);
   say_reading(path, fmt::format("{} tuples of {} nodes", tuples.count(), tuples.width),
               tuples.reading);
   return tuples;
@@ -164,19 +165,21 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
   for (const Network& network : networks()) names.push_back(network.name);
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--train", options->train, "Training tuples: npz, npy, csv or another text")->required();
-  add("--test", options->test, "Test tuples over the same nodes")->required();
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
+  add("--train", options->train, "Training tuples: npz, npy, csv or another text")
+      ->type_name("FILE")
+      ->required();
+  add("--test", options->test, "Test tuples over the same nodes")->type_name("FILE")->required();
   add_text_options(command, options->text, /*table=*/false);
   add("--validation", options->validation,
       "Share of the training tuples for validation, which chooses the epoch")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(within(0.0, 1.0))
       ->capture_default_str();
   add("--select", options->select,
       "How to choose the epoch: validation (by validation tuples), test (by test tuples, after "
       "training on all training tuples) or published (like test, with new negatives at every "
       "validation)")
-      ->check(CLI::IsMember({"validation", "test", "published"}))
+      ->check(one_of({"validation", "test", "published"}))
       ->capture_default_str();
   add("--negatives", options->negatives, "Negative tuples per positive one")
       ->check(positive)

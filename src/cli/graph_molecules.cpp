@@ -213,16 +213,17 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
   for (const MoleculeNetwork& network : molecule_networks()) names.push_back(network.name);
   add_experiment_options(command, *options, names);
   const auto add = option_adder(command, "Task");
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  add("--molecules", options->splits.most, "Most molecules drawn from the file; 0: all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
+  add("--molecules", options->splits.most,
+      "Draw at most this number of molecules from the file; 0: take all")
+      ->check(within(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
   add("--validation", options->splits.validation,
       "Share of the molecules for validation, which chooses the epoch")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(within(0.0, 1.0))
       ->capture_default_str();
   add("--test", options->splits.test, "Share of the molecules for testing")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(within(0.0, 1.0))
       ->capture_default_str();
   add("--split-seed", options->split_seed, "Seed of the splits, which do not depend on --seed")
       ->capture_default_str();
@@ -234,9 +235,9 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
   add("--layers", options->layers, "Layers before the last")
       ->check(positive)
       ->capture_default_str();
-  const auto at_most = CLI::Range(int64_t{0}, int64_t{1} << 16);
+  const auto at_most = within(int64_t{0}, int64_t{1} << 16);
   add("--heads", options->heads, "Heads per layer of laplacian, softmax and kernel")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
+      ->check(within(int64_t{1}, int64_t{1} << 16))
       ->capture_default_str();
   add("--head-width", options->head_width, "Channels per head; 0: width / heads")
       ->check(at_most)
@@ -252,10 +253,10 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
   add("--chosen", options->chosen,
       "Share of the tokens that a router chooses for the attention of each block in nodes and "
       "lines; 1: no router")
-      ->check(CLI::Range(1e-9, 1.0))
+      ->check(within(1e-9, 1.0))
       ->capture_default_str();
-  add("--dropout", options->dropout, "Dropout of the models that have it")
-      ->check(CLI::Range(0.0, 0.99))
+  add("--dropout", options->dropout, "Rate of dropout, in models that have dropout")
+      ->check(within(0.0, 0.99))
       ->capture_default_str();
 }
 

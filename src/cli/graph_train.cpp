@@ -185,32 +185,34 @@ void add_graph_train(CLI::App& parent, Session& session) {
        .acts = {.device = true},
        .resumes = true,
        .inputs = {&options->data, &options->nodes, &options->graphs},
-       .files = {kGraphModelFile, kGraphSkipped}},
+       .files = {kGraphModelFile, kGraphSkipped},
+       .named_after = [options] { return options->data; }},
       options, run_graph_train);
   add_files(command, *options);
   GraphTrainOptions& o = *options;
-  const auto count = CLI::Range(int64_t{0}, int64_t{1} << 20);
-  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  const auto count = within(int64_t{0}, int64_t{1} << 20);
+  const auto positive = within(int64_t{1}, int64_t{1} << 20);
   const auto data = option_adder(command, "Data");
   command.add_option("--task", o.task, "What the target belongs to: graph, node, edge, hyperedge")
       ->required()
-      ->check(CLI::IsMember({"graph", "node", "edge", "hyperedge"}))
+      ->check(one_of({"graph", "node", "edge", "hyperedge"}))
       ->group("Data");
-  command.add_option("--target", o.target, "Column of the target, or several, with commas")
+  command.add_option("--target", o.target, "Column of the target, or several, between commas")
       ->required()
       ->type_name("COLUMN")
       ->group("Data");
   data("--kind", o.kind, "Kind of the targets: auto, number, binary, classes, labels")
-      ->check(CLI::IsMember({"auto", "number", "binary", "classes", "labels"}));
-  data("--smiles", o.smiles, "Column of the molecules in a csv of SMILES");
-  data("--ignore", o.ignore, "Columns that are not features, between commas");
+      ->check(one_of({"auto", "number", "binary", "classes", "labels"}));
+  data("--smiles", o.smiles, "Column of the molecules in a csv of SMILES")->type_name("COLUMN");
+  data("--ignore", o.ignore, "Columns that are not features, between commas")->type_name("NAMES");
   command.add_flag("--directed", o.directed, "Edges have the direction in which they are listed")
       ->group("Data");
   command.add_flag("--skip-bad", o.skip_bad, "Leave out rows that cannot be read, and list them")
       ->group("Data");
   const auto split = option_adder(command, "Split");
-  const auto share = CLI::Range(0.0, 1.0);
-  split("--validation", o.validation, "Share of the rows that choose the epoch")->check(share);
+  const auto share = within(0.0, 1.0);
+  split("--validation", o.validation, "Share of the rows for validation, which chooses the epoch")
+      ->check(share);
   split("--test", o.test, "Share of the rows for testing")->check(share);
   split("--split-seed", o.split_seed, "Seed of the split, which does not depend on --seed");
   const auto model = option_adder(command, "Model");
@@ -218,13 +220,14 @@ void add_graph_train(CLI::App& parent, Session& session) {
       "--model", o.model,
       "transformer; message passing: gcn, gin, gat; for tuples by their nodes alone: hyper-sagnn, "
       "s2g, s2g-plus")
-      ->check(
-          CLI::IsMember({"transformer", "gcn", "gin", "gat", "hyper-sagnn", "s2g", "s2g-plus"}));
-  model("--order", o.order, "Sizes of tuples, with commas; data: those of the edges");
+      ->check(one_of({"transformer", "gcn", "gin", "gat", "hyper-sagnn", "s2g", "s2g-plus"}));
+  model("--order", o.order, "Sizes of tuples, between commas; data: those of the edges")
+      ->type_name("N,...");
   model("--form", o.form, "Attention of the layers: softmax, kernel, decoupled")
-      ->check(CLI::IsMember({"softmax", "kernel", "decoupled"}));
-  model("--readout", o.readout, "Attention of the read-outs; same: that of the layers")
-      ->check(CLI::IsMember({"same", "softmax", "kernel", "decoupled"}));
+      ->check(one_of({"softmax", "kernel", "decoupled"}));
+  model("--readout", o.readout,
+        "Attention of the read-outs: softmax, kernel, decoupled, or same (as in the layers)")
+      ->check(one_of({"same", "softmax", "kernel", "decoupled"}));
   model("--width", o.width, "Channels of all layers")->check(positive);
   model("--layers", o.layers, "Number of layers")->check(positive);
   model("--heads", o.heads, "Heads, a divisor of the width")->check(positive);
@@ -234,21 +237,19 @@ void add_graph_train(CLI::App& parent, Session& session) {
       ->group("Model");
   model("--random-walk", o.random_walk, "Number of random-walk encodings of nodes")->check(count);
   model("--laplacian", o.laplacian, "Number of Laplacian encodings of nodes")->check(count);
-  model("--dropout", o.dropout, "Rate of dropout")->check(CLI::Range(0.0, 0.99));
+  model("--dropout", o.dropout, "Rate of dropout")->check(within(0.0, 0.99));
   const auto training = option_adder(command, "Training");
   training("--epochs", o.epochs, "Most epochs")->check(positive);
   training("--batch", o.batch, "Graphs per step, unless there is one graph")->check(positive);
-  training("--learning-rate", o.learning_rate, "Highest learning rate of AdamW")
-      ->check(CLI::Range(1e-12, 100.0));
-  training("--weight-decay", o.weight_decay, "Weight decay of AdamW")
-      ->check(CLI::Range(0.0, 100.0));
+  training("--lr", o.learning_rate, "Highest learning rate of AdamW")->check(within(1e-12, 100.0));
+  training("--weight-decay", o.weight_decay, "Weight decay of AdamW")->check(within(0.0, 100.0));
   training("--warmup", o.warmup, "Steps over which the rate rises")->check(count);
   training("--patience", o.patience,
            "Stop after this many epochs without a better validation; 0: never")
       ->check(count);
   training("--loss", o.loss,
            "Loss: default (by --kind), squared (numbers) or soft_f1 (binary targets)")
-      ->check(CLI::IsMember({"default", "squared", "soft_f1"}));
+      ->check(one_of({"default", "squared", "soft_f1"}));
 }
 
 void add_graph_predict(CLI::App& parent, Session& session) {
@@ -269,7 +270,7 @@ void add_graph_predict(CLI::App& parent, Session& session) {
   command
       .add_option("--explain", options->explain,
                   "Also list this many tuples of largest attention per prediction")
-      ->check(CLI::Range(int64_t{0}, int64_t{1000}));
+      ->check(within(int64_t{0}, int64_t{1000}));
 }
 
 }  // namespace nsimplex::cli

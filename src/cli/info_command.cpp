@@ -23,7 +23,9 @@
 namespace nsimplex::cli {
 namespace {
 
-struct InfoOptions : CommonOptions {};
+struct InfoOptions : CommonOptions {
+  bool operators = false;
+};
 
 std::vector<std::string> devices() {
   std::vector<std::string> names{"cpu"};
@@ -86,7 +88,7 @@ int run_info(const InfoOptions& options) {
       fmt::format("{} (of {})", kernels::simd_level(), fmt::join(kernels::simd_levels(), ", ")));
   row("threads", std::to_string(at::get_num_threads()));
   row("devices", fmt::format("{}", fmt::join(devices(), ", ")));
-  print(operator_columns());
+  if (options.operators) print(operator_columns());
   return 0;
 }
 
@@ -103,12 +105,18 @@ Json build_and_machine() {
 }
 
 void add_info_command(CLI::App& parent, Session& session) {
-  add_command(parent, session,
-              {.name = "info",
-               .summary = "Print version, compiler, processor, SIMD level, devices and operators",
-               .examples = "nsimplex info\nNSIMPLEX_SIMD=AVX2 nsimplex info --json",
-               .acts = {.out = false, .seed = false}},
-              std::make_shared<InfoOptions>(), run_info);
+  const auto options = std::make_shared<InfoOptions>();
+  CLI::App& command =
+      add_command(parent, session,
+                  {.name = "info",
+                   .summary = "Print version, compiler, processor, SIMD level and devices",
+                   .examples = "nsimplex info\n"
+                               "nsimplex info --operators\n"
+                               "NSIMPLEX_SIMD=AVX2 nsimplex info --json",
+                   .acts = {.out = false, .seed = false}},
+                  options, run_info);
+  command.add_flag("--operators", options->operators,
+                   "Also list the operators in torch.ops.nsimplex; --json always has them");
 }
 
 }  // namespace nsimplex::cli

@@ -58,21 +58,21 @@ void add_corpus_options(CLI::App& command, CorpusOptions& o) {
       ->type_name("FILE");
   add("--tokens", o.text.token_files,
       "Token files instead of texts, like nanoGPT's: one for training and one for validation, or "
-      "those for training if --val-tokens names the other")
+      "those for training if --validation-tokens names the other")
       ->type_name("FILE...");
-  add("--val-tokens", o.text.validation_files,
+  add("--validation-tokens", o.text.validation_files,
       "Token files for validation; default: the last tenth")
       ->type_name("FILE...");
   add("--vocabulary", o.vocabulary,
       "Vocabulary of --tokens, whose numbers have two bytes up to 65536 and four beyond; 0: the "
       "tokenizer's, else 65536")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->check(within(int64_t{0}, int64_t{1} << 31))
       ->capture_default_str();
 }
 
 TextOptions with_validation_files(TextOptions text) {
   if (text.token_files.empty() && !text.validation_files.empty())
-    throw InputError("--val-tokens: expected --tokens with it");
+    throw InputError("--validation-tokens: expected --tokens with it");
   if (!text.validation_files.empty() || text.token_files.size() < 2) return text;
   if (text.token_files.size() > 2) {
     throw InputError(
@@ -135,9 +135,9 @@ void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model
       ->type_name("FILE...")
       ->group("Text");
   command
-      .add_option("--split", text.split,
+      .add_option("--part", text.split,
                   "Part of the text: validation (the last tenth), train (the rest) or all")
-      ->check(CLI::IsMember({"validation", "train", "all"}))
+      ->check(one_of({"validation", "train", "all"}))
       ->type_name("NAME")
       ->capture_default_str()
       ->group("Text");
@@ -210,7 +210,7 @@ void add_lm_eval(CLI::App& parent, Session& session) {
       {.name = "eval",
        .summary = "Measure the loss of a language model over the whole validation split of a text",
        .examples = "nsimplex lm eval runs/first\n"
-                   "nsimplex lm eval runs/first/model.safetensors --text other.txt --split all",
+                   "nsimplex lm eval runs/first/model.safetensors --text other.txt --part all",
        .acts = {.out = false, .seed = false, .device = true}},
       options, run_eval);
   add_recorded_text(command, options->text, options->model);

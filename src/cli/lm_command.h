@@ -28,7 +28,7 @@ struct TextOptions {
 };
 void add_text_options(CLI::App& command, TextOptions& text);
 
-/// --text, --glob, --tokenizer, --tokens, --val-tokens and --vocabulary.
+/// --text, --glob, --tokenizer, --tokens, --validation-tokens and --vocabulary.
 struct CorpusOptions {
   TextOptions text;
   std::string tokenizer;
@@ -68,7 +68,7 @@ void add_non_finite(CLI::App& command, bool& non_finite);
 struct RecordedText : TextOptions {
   std::string split = "validation";
 };
-/// MODEL, --text, --glob, --tokens and --split.
+/// MODEL, --text, --glob, --tokens and --part.
 void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model);
 
 /// What a run read.

@@ -11,7 +11,6 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/run_writers.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
 #include "support/error.h"
@@ -59,9 +58,9 @@ void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& o
 }
 
 void refuse_changes(const TrainOptions& options) {
-  static const std::set<std::string> kHarmless = {"resume",     "text",    "glob",   "tokens",
-                                                  "val-tokens", "threads", "device", "json",
-                                                  "config",     "log"};
+  static const std::set<std::string> kHarmless = {
+      "resume",  "text",   "glob", "tokens", "validation-tokens",
+      "threads", "device", "json", "config"};
   for (const CLI::Option* option : options.command->get_options()) {
     const auto& names = option->get_lnames();
     if (option->count() > 0 && !names.empty() && !kHarmless.contains(names.front())) {
@@ -114,9 +113,15 @@ void refuse_unused(const TrainOptions& given) {
   refuse(given.training.indexer_warmup != usual.training.indexer_warmup, "--indexer-warmup");
 }
 
+// The first of the files to read; a word if there is none.
+std::string first_input(const CorpusOptions& corpus) {
+  const auto& files =
+      corpus.text.token_files.empty() ? corpus.text.sources : corpus.text.token_files;
+  return files.empty() ? "run" : files.front();
+}
+
 Run start_run(const TrainOptions& options) {
   refuse_unused(options);
-  if (options.out.empty()) throw InputError("--out: expected a folder for the run");
   Run run;
   run.folder = options.out;
   TrainingText corpus = open_training_text(options.corpus);
@@ -135,6 +140,7 @@ Run start_run(const TrainOptions& options) {
   run.start.without_tokenizer = corpus.without_tokenizer;
   run.make_folder = [&options] {
     make_run_directory(printable(options.out));
+    say_new_folder(options);
     if (!options.overwrite) require_fresh(options.out, config_file(options));
   };
   return run;
@@ -207,17 +213,13 @@ int run_train(const TrainOptions& options) {
   bar.start_at(run.start.progress.step);
   training::TrainingEvents events;
   events.stop = interrupt::requested;
-  events.metrics = [&](const training::Metrics& metrics) {
-    report(metrics, options.json, bar);
-    if (options.writers != nullptr) options.writers->begin();  // its first line has been written
-  };
+  events.metrics = [&](const training::Metrics& metrics) { report(metrics, options.json, bar); };
   events.step = [&](int64_t step, double loss, double rate) {
     bar.update(step, fmt::format("loss {:.3f}  {:.0f} tokens/s", loss, rate));
   };
   interrupt::defer();
   const training::TrainingEnd end = trainer.run(events);
   bar.finish();
-  if (options.writers != nullptr) options.writers->begin();  // of a run that had ended before
   if (end == training::TrainingEnd::stopped) throw Interrupted();
   if (!options.json)
     print(fmt::format("saved   {}\n", (fs::path(run.folder) / training::kModelFile).string()));
@@ -238,8 +240,9 @@ void add_lm_train(CLI::App& parent, Session& session) {
                                "nsimplex lm train --tokens train.bin val.bin --vocabulary 50304 "
                                "--out runs/gpt\n"
                                "nsimplex lm train --resume runs/first",
-                   .acts = {.device = true, .log = true},
-                   .files = {training::kModelFile}},
+                   .acts = {.device = true},
+                   .files = {training::kModelFile},
+                   .named_after = [options] { return first_input(options->corpus); }},
                   options, run_train);
   add_train_options(command, options);
 }

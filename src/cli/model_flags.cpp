@@ -32,7 +32,7 @@ void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window
   add("--layers", o.model.layers, "Blocks");
   add("--heads", o.model.heads, "Query heads");
   add("--kv-heads", o.model.kv_heads, "Key and value heads, a divisor of --heads; 0: as many");
-  add("--dim", o.model.dim, "Width");
+  add("--width", o.model.dim, "Width");
   add("--context", o.model.context, "Tokens of a training window");
   add("--order", o.model.order, "Key axes N of the simplicial layers");
   add("--every", o.model.every, "Every K-th layer is simplicial; 0: none");
@@ -40,7 +40,6 @@ void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window
       .add_option("--window", o.window,
                   "Keys that a query sees per axis, for example 16,256; default: " + window)
       ->delimiter(',')
-      ->type_name("W,..")
       ->group("Model");
   add("--topk", o.model.topk, "Keys per query that topk and path choose");
   add("--indexer-loss", o.model.indexer_loss,
@@ -55,7 +54,7 @@ void add_layer_flags(CLI::App& command, ModelFlags& o) {
   const auto add = option_adder(command, "Model");
   add_choice<Form>(
       command, "--form", o.form,
-      "Scores of the simplicial layers: product or determinant, which needs a --dim that is "
+      "Scores of the simplicial layers: product or determinant, which needs a --width that is "
       "a multiple of heads x (order + 1)");
   command
       .add_flag("--rotary", o.model.rotary,
@@ -83,8 +82,8 @@ void add_choice_flags(CLI::App& command, ModelFlags& o) {
       "Scores of the indexer: reuse (from the previous layer) or light (from its own projections)");
   add_choice<IndexScores>(command, "--indexer-scores", o.indexer_scores,
                           "Function of the indexer's scores: relu or softmax");
-  add_choice<ScalePreset>(command, "--preset", o.preset,
-                          "Scale of the simplicial layers: standard or unit");
+  add_choice<ScalePreset>(command, "--scale", o.preset,
+                          "Scale of the logits of the simplicial layers: standard or unit");
   add_layer_flags(command, o);
 }
 

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/former_options.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
-#include "cli/run_writers.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -159,8 +159,7 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
   }
   if (text.acts.threads) {
     common(command.add_option("--threads", options.threads, "CPU threads; 0: torch's default")
-               ->type_name("N")
-               ->check(CLI::Range(0, kMaxThreads))
+               ->check(within(0, kMaxThreads))
                ->capture_default_str());
   }
   if (text.acts.device) {
@@ -168,29 +167,9 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
         command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1");
     common(offer(device, {"cpu", "cuda"})->capture_default_str());
   }
-  if (text.acts.log || text.resumes) {
-    common(command
-               .add_option("--log", options.log,
-                           "Also hand metrics.jsonl to these: tensorboard, wandb, mlflow")
-               ->delimiter(',')
-               ->check(CLI::IsMember({"tensorboard", "wandb", "mlflow"}))
-               ->type_name("NAME,..."));
-  }
   common(
       command.add_flag("--json", options.json, "Print JSON, one object per line, and no progress"));
   return command;
-}
-
-void refuse_nan(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options()) {
-    double number = 0;
-    for (const std::string& text : option->results()) {
-      if (option->get_type_name().starts_with("FLOAT") && CLI::detail::lexical_cast(text, number) &&
-          std::isnan(number)) {
-        throw CLI::ValidationError(option->get_name(), "expected a number, got " + text);
-      }
-    }
-  }
 }
 
 void apply(const CommonOptions& options) {
@@ -206,8 +185,7 @@ void apply(const CommonOptions& options) {
   at::manual_seed(options.seed);
 }
 
-int run_command(CommonOptions& options, const std::vector<std::string>& files,
-                const std::function<int()>& run) {
+int run_command(CommonOptions& options, const CommandText& text, const std::function<int()>& run) {
   if (options.ranks->repeats() && options.overwrite) {
     throw InputError(
         "--overwrite: not with torchrun, which repeats the command after a failure; remove the "
@@ -216,11 +194,10 @@ int run_command(CommonOptions& options, const std::vector<std::string>& files,
   if (!options.resume.empty()) {
     check_inputs(options);
   } else if (!is_repeated(options)) {
-    refuse_earlier_run(options, files);
+    refuse_earlier_run(options, text.files);
   }
+  const NewRunFolder folder(options, text.named_after ? text.named_after() : "");
   apply(options);
-  const std::unique_ptr<RunWriters> writers = start_writers(options);
-  options.writers = writers.get();
   try {
     return run();
   } catch (const Interrupted&) {
@@ -242,7 +219,11 @@ std::vector<std::string> command_names(const CLI::App& app) {
 std::string describe_unknown(const CLI::App& command, const std::string& word) {
   if (word.size() > 1 && word.front() == '-') {
     const std::string name = word.substr(0, word.find('='));
-    return with_suggestion("unknown option " + name, name, option_names(&command));
+    const std::string message = "unknown option " + name;
+    const std::string same =
+        option_like(const_cast<CLI::App&>(command), name.substr(name.find_first_not_of('-')));
+    if (!same.empty()) return fmt::format("{}; did you mean {}?", message, same);
+    return with_suggestion(message, name, option_names(&command));
   }
   const auto commands = command_names(command);
   if (commands.empty()) return "unexpected argument '" + word + "'";
@@ -273,14 +254,31 @@ std::string wrapped(const std::string& text, size_t width) {
   return lines;
 }
 
-// Whether values of an option are checked. CLI11 answers with an exception, and not of a constant.
-bool has_checks(const CLI::Option& option) {
-  try {
-    return const_cast<CLI::Option&>(option).get_validator(0) != nullptr;
-  } catch (const CLI::OptionNotFound&) {
-    return false;
-  }
+}  // namespace
+
+std::string option_value(const CLI::Option& option) {
+  if (option.get_type_size() == 0) return "";
+  const std::string type = option.get_type_name();
+  return type.substr(0, type.find(":{"));  // CLI11 lists choices behind it
 }
+
+std::string option_text(const CLI::Option& option) {
+  std::string value = option.get_default_str();
+  constexpr size_t kShort = 8;
+  double number = 0;
+  if (value.size() > kShort && CLI::detail::lexical_cast(value, number)) {
+    value = fmt::format("{:.6g}", number);
+  }
+  // CLI11 writes the default of a list in brackets.
+  if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
+  std::string text = option.get_description();
+  const std::vector<std::string> choices = choices_of(option);
+  const auto named = [&](const std::string& choice) { return has_word(text, choice); };
+  if (!std::ranges::all_of(choices, named)) text += fmt::format(" ({})", fmt::join(choices, ", "));
+  return text + (value.empty() ? "" : " [" + value + "]");
+}
+
+namespace {
 
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -294,26 +292,11 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) return "";
-    std::string type = option->get_type_name();
-    // CLI11 lists checks after a colon. The error message has them when they matter.
-    if (has_checks(*option)) type = type.substr(0, type.find(':'));
-    return " " + type + (option->get_required() ? " (required)" : "");
+    return " " + option_value(*option) + (option->get_required() ? " (required)" : "");
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {
-    std::string value = option->get_default_str();
-    constexpr size_t kShort = 8;
-    double number = 0;
-    if (value.size() > kShort && CLI::detail::lexical_cast(value, number)) {
-      value = fmt::format("{:.6g}", number);
-    }
-    std::string text = option->get_description();
-    const std::vector<std::string> choices = choices_of(*option);
-    const auto named = [&](const std::string& choice) { return has_word(text, choice); };
-    if (!std::ranges::all_of(choices, named)) {
-      text += fmt::format(" ({})", fmt::join(choices, ", "));
-    }
-    return wrapped(text + (value.empty() ? "" : " [" + value + "]"), kMeanings);
+    return wrapped(option_text(*option), kMeanings);
   }
 
   std::string make_subcommand(const CLI::App* command) const override {
@@ -342,12 +325,7 @@ std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error) {
     message = "expected a command:";
     for (const std::string& name : command_names(command)) message += " " + name;
   } else {
-    message = error.what();
-    constexpr std::string_view kRepeated = ": At Most 1 required but received ";
-    if (const size_t at = message.find(kRepeated); at != std::string::npos) {
-      message = fmt::format("{}: expected once, got it {} times", message.substr(0, at),
-                            message.substr(at + kRepeated.size()));
-    }
+    message = plain_error(command, error);
   }
   std::replace(message.begin(), message.end(), '\n', ' ');
   return message + " (see " + full_name(command) + " --help)";

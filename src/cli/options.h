@@ -13,6 +13,7 @@
 
 #include "cli/cli11.h"
 #include "cli/config_file.h"
+#include "cli/option_values.h"
 #include "train/ranks.h"
 
 namespace nsimplex::cli {
@@ -29,6 +30,12 @@ std::vector<std::string> option_names(const CLI::App* app);
 /// The values between which an option lets choose; empty if it takes others.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
+/// The value of an option as the help shows it: N, FILE, cpu|cuda; empty for a flag.
+std::string option_value(const CLI::Option& option);
+
+/// The meaning of an option, with its choices if it does not name them, and its default.
+std::string option_text(const CLI::Option& option);
+
 /// Gives an option such values where the command itself checks them, for help and completion.
 CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices);
 
@@ -37,19 +44,17 @@ CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices)
 std::string with_suggestion(std::string message, const std::string& word,
                             const std::vector<std::string>& candidates, size_t skipped = 0);
 
-class RunWriters;
-
 /// Options that commands share; the options of a command derive from this. A command offers only
 /// those that have an effect in it.
 struct CommonOptions {
-  std::string out;         ///< run directory; empty: nothing is written
-  bool overwrite = false;  ///< an earlier run in it may be overwritten
-  std::string resume;      ///< the run directory of a run to continue; empty: a new run
+  std::string out;          ///< run directory; empty: nothing is written
+  bool out_is_new = false;  ///< --out was not given, and the command made the folder
+  bool overwrite = false;   ///< an earlier run in it may be overwritten
+  std::string resume;       ///< the run directory of a run to continue; empty: a new run
   uint64_t seed = 1;
   int threads = 0;  ///< 0: torch's default
   std::string device = "cpu";
   bool json = false;             ///< JSON lines on standard output, no progress
-  std::vector<std::string> log;  ///< writers that get metrics.jsonl, too
 
   // The framework fills these in before the command runs.
   std::string command_name;  ///< for example nsimplex lab chains
@@ -58,7 +63,6 @@ struct CommonOptions {
   std::string command_line;                ///< the typed command, to repeat it
   std::string config_toml;                 ///< every option of the command, as --config reads it
   training::Ranks* ranks = &training::only_rank();  ///< the processes that run the command together
-  RunWriters* writers = nullptr;                    ///< those of --log, while the command runs
 
   c10::Device torch_device() const;
 };
@@ -74,7 +78,7 @@ struct Session {
 
 /// Which of the common options have an effect in a command. The others are not offered.
 struct ActingOptions {
-  bool out = true, seed = true, threads = true, device = false, log = false;
+  bool out = true, seed = true, threads = true, device = false;
 };
 
 struct CommandText {
@@ -92,14 +96,14 @@ struct CommandText {
 
   /// The files that it writes into --out besides config.toml and metrics.jsonl.
   std::vector<std::string> files = {};
+
+  /// The input after which a run is named if --out is not given: then it goes to a new folder in
+  /// runs. Absent, or no text: then nothing is written.
+  std::function<std::string()> named_after = {};
 };
 
 /// Adds a command with its help and its common options, with the values of `options` as defaults.
 CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOptions& options);
-
-/// Throws CLI::ValidationError for an option of a number that was given as nan. Ranges of CLI11 let
-/// it through.
-void refuse_nan(const CLI::App& command);
 
 /// Applies the device, the seed and the thread count of `options` to this process.
 void apply(const CommonOptions& options);
@@ -109,18 +113,15 @@ void apply(const CommonOptions& options);
 /// further outputs of the command. --overwrite permits it.
 void refuse_earlier_run(const CommonOptions& options, const std::vector<std::string>& files);
 
-/// Runs a command with its options; `files` are its outputs. If it is interrupted and can continue,
-/// standard error says how.
-int run_command(CommonOptions& options, const std::vector<std::string>& files,
-                const std::function<int()>& run);
+/// Runs a command with its options. If it is interrupted and can continue, standard error says how.
+int run_command(CommonOptions& options, const CommandText& text, const std::function<int()>& run);
 
 /// Adds a command whose `run` returns the exit code. Add its own options to the returned CLI::App.
 template <class Options>
 CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& text,
                       std::shared_ptr<Options> options, int (*run)(const Options&)) {
   CLI::App& command = add_bare_command(parent, text, *options);
-  command.callback([&session, &command, options, run, files = text.files] {
-    refuse_nan(command);
+  command.callback([&session, &command, options, run, text] {
     options->command_name = full_name(command);
     options->command_line = session.command_line;
     if (session.json && !options->json) {
@@ -129,8 +130,8 @@ CLI::App& add_command(CLI::App& parent, Session& session, const CommandText& tex
     }
     options->config_toml = config_text(command);
     options->ranks = session.ranks;
-    session.action = [options, run, files] {
-      return run_command(*options, files, [&] { return run(*options); });
+    session.action = [options, run, text] {
+      return run_command(*options, text, [&] { return run(*options); });
     };
   });
   return command;

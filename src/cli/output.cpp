@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 
 #include "io/output_file.h"
@@ -27,6 +29,14 @@ Json of_kind(std::string_view kind, const Json& object) {
 
 void print_json_line(std::string_view kind, const Json& object) {
   print(one_line(of_kind(kind, object)) + "\n");
+}
+
+std::string local_time(const char* pattern) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 64> text;
+  return {text.data(), std::strftime(text.data(), text.size(), pattern, &parts)};
 }
 
 std::string one_line(const Json& json) {

@@ -131,6 +131,9 @@ class ProgressBar {
 /// "4.2s", "3m05s", "2h07m", for display.
 std::string format_duration(double seconds);
 
+/// The local time, written as std::strftime does.
+std::string local_time(const char* pattern);
+
 /// {statement, draws, holds, violations, median_slack}, the fields that every `analyze` command
 /// reports for a statement; commands add to them. A slack that is NaN becomes null.
 Json to_json(const analysis::Statement& statement);

@@ -47,7 +47,7 @@ void add_perturbed_table_options(CLI::App& command, PerturbedTableOptions& o) {
       ->group("Table");
   add("--columns", o.columns,
       "Use only the most variable columns of the control rows, and all targets")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+      ->check(within(int64_t{1}, int64_t{1} << 30));
   add("--key", o.key, "Array to read from an npz with several")->type_name("NAME");
   add_text_options(command, o.text, /*table=*/true);
 }
@@ -193,6 +193,7 @@ PerturbedTable read_perturbed_table(const PerturbedTableOptions& o) {
   PerturbedTable result;
   data::Observations observations = data::observations_of(io::parse_table(source, reading));
   require_different(observations.features, o.path);
+  refuse_unused(o.text, observations.reading, o.path, o.key);
   say_reading(o.path, size_of_table(observations.values.size(0), observations.values.size(1)),
               observations.reading);
   result.read["table"] = to_json(observations.reading);

@@ -1,15 +1,18 @@
 #include "cli/run_folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cctype>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <optional>
 
 #include "cli/output.h"
-#include "cli/run_writers.h"
 #include "cli/text_flags.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
@@ -89,6 +92,67 @@ void say_how_to_continue(const CommonOptions& options) {
                           printable(folder)));
 }
 
+namespace {
+
+constexpr char kRuns[] = "runs";
+
+// The stem of a file as a part of a folder's name.
+std::string plain_stem(const std::string& input) {
+  constexpr size_t kLongest = 40;
+  std::string name = fs::path(input).stem().string().substr(0, kLongest);
+  for (char& c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    if (!plain) c = '-';
+  }
+  name.erase(0, name.find_first_not_of('-'));
+  return name.empty() ? "run" : name;
+}
+
+// Makes the first of PATH, PATH-2, PATH-3, .. that does not exist and returns it.
+std::string make_new_folder(const std::string& path) {
+  io::create_folders(fs::path(path).parent_path().string());
+  std::string name = path;
+  for (int number = 2; mkdir(name.c_str(), 0777) != 0; ++number) {
+    if (errno != EEXIST) {
+      throw InputError(fmt::format("cannot make '{}': {}", name, std::strerror(errno)));
+    }
+    name = fmt::format("{}-{}", path, number);
+  }
+  return name;
+}
+
+}  // namespace
+
+NewRunFolder::NewRunFolder(CommonOptions& options, const std::string& input) {
+  if (input.empty() || !options.out.empty() || !options.resume.empty()) return;
+  if (options.ranks->repeats()) {
+    throw InputError("--out: expected a folder that all ranks share, got none");
+  }
+  const std::string time = local_time("%Y-%m-%d-%H%M%S");
+  try {
+    path_ = make_new_folder(fmt::format("{}/{}-{}", kRuns, plain_stem(input), time));
+  } catch (const InputError& error) {
+    throw InputError(
+        fmt::format("--out: expected a folder, since there is no other: {}", error.what()));
+  }
+  options.out = path_;
+  options.out_is_new = true;
+}
+
+NewRunFolder::~NewRunFolder() {
+  if (path_.empty()) return;
+  if (rmdir(path_.c_str()) == 0) rmdir(kRuns);  // each only if it is empty
+}
+
+void say_new_folder(const CommonOptions& options) {
+  if (!options.out_is_new) return;
+  if (options.json) {
+    print_json_line("folder", {{"out", options.out}});
+  } else {
+    log_line(fmt::format("no --out was given; the run goes to {}", options.out));
+  }
+}
+
 void make_run_directory(const std::string& path) {
   try {
     io::create_folders(path);
@@ -106,6 +170,7 @@ RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(o
   if (options.out.empty()) return;
   const std::string path = options.out + "/metrics.jsonl";
   make_run_directory(options.out);
+  say_new_folder(options);
   lock_.emplace(options.out);
   if (options.resume.empty()) {
     refuse_earlier_run(options, {});  // another run may have ended since the first check
@@ -118,7 +183,6 @@ RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(o
   file_.emplace(path, options.resume.empty() ? 0 : read_earlier(path));
   io::sync_folder_of(path);
   synced_ = std::chrono::steady_clock::now();
-  if (options.writers != nullptr) options.writers->begin();
 }
 
 RunLog::~RunLog() noexcept(false) {

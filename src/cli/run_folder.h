@@ -20,6 +20,24 @@ inline constexpr char kConfigFile[] = "config.toml";
 /// The contents of a run's config.toml: the typed command as a comment, then every option.
 std::string config_file(const CommonOptions& options);
 
+/// The folder of a run without --out: runs/NAME-TIME, which did not exist before. `options.out` gets
+/// its name. The folder goes again if nothing was written into it.
+class NewRunFolder {
+ public:
+  /// `input`: a file after which the run is named; empty: no folder is made. Throws InputError if
+  /// it cannot be made.
+  NewRunFolder(CommonOptions& options, const std::string& input);
+  ~NewRunFolder();
+  NewRunFolder(const NewRunFolder&) = delete;
+  NewRunFolder& operator=(const NewRunFolder&) = delete;
+
+ private:
+  std::string path_;
+};
+
+/// Reports the folder of a run without --out, when the run begins.
+void say_new_folder(const CommonOptions& options);
+
 /// Creates the run directory and checks that it can be written; InputError otherwise.
 void make_run_directory(const std::string& path);
 

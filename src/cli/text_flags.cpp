@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
+#include "io/input_file.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "support/printable.h"
@@ -16,12 +18,12 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
   std::vector<std::string> delimiters = names_of<io::Delimiter>();
   delimiters.insert(delimiters.begin(), "auto");
   add("--header", flags.header, "Whether the first row has names: auto, yes or no")
-      ->check(CLI::IsMember(names_of<io::HeaderLine>()));
+      ->check(one_of(names_of<io::HeaderLine>()));
   add("--index", flags.index, "Whether the first column has row names: auto, yes or no")
-      ->check(CLI::IsMember(names_of<io::IndexColumn>()));
+      ->check(one_of(names_of<io::IndexColumn>()));
   add("--delimiter", flags.delimiter,
       "Separator of cells: auto, comma, tab, semicolon, pipe or space")
-      ->check(CLI::IsMember(delimiters));
+      ->check(one_of(delimiters));
   command
       .add_option("--comment", flags.comment,
                   "Skip lines that begin with this character; '' skips none; default: # above the "
@@ -42,10 +44,17 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
 
 namespace {
 
-std::vector<std::string> all_names(const std::vector<std::string>& lists) {
+std::vector<std::string> all_names(const char* option, const std::vector<std::string>& lists) {
   std::vector<std::string> names;
   for (const std::string& list : lists) {
-    for (const std::string& name : split_names(list)) names.push_back(unquoted(name));
+    for (const std::string& part : split_names(list)) {
+      std::string name = unquoted(part);
+      if (std::ranges::find(names, name) != names.end()) {
+        throw InputError(
+            fmt::format("{}: expected different names, got {} twice", option, quoted_name(name)));
+      }
+      names.push_back(std::move(name));
+    }
   }
   return names;
 }
@@ -56,11 +65,36 @@ io::TextOptions text_options(const TextFlags& flags) {
   io::TextOptions options{.header = parse_name<io::HeaderLine>("--header", flags.header),
                           .index = parse_name<io::IndexColumn>("--index", flags.index),
                           .comment = flags.comment,
-                          .missing_words = all_names(flags.missing_words),
-                          .use = all_names(flags.use),
-                          .leave_out = all_names(flags.leave_out)};
+                          .missing_words = all_names("--na-values", flags.missing_words),
+                          .use = all_names("--use-columns", flags.use),
+                          .leave_out = all_names("--leave-out", flags.leave_out)};
   options.delimiter = find_name<io::Delimiter>(flags.delimiter).value_or(io::Delimiter::detect);
   return options;
+}
+
+void refuse_unused(const TextFlags& flags, const io::TextReading& reading, const std::string& path,
+                   const std::string& key) {
+  const auto is_archive = [&] {
+    const io::FileBytes file(path);
+    return io::Source{path, file.bytes()}.starts_with("PK");
+  };
+  if (!key.empty() && !is_archive()) {
+    throw InputError(fmt::format("--key: expected an npz, got {}", path));
+  }
+  if (reading.text) return;
+  const TextFlags usual;
+  const auto refuse = [&](bool given, const char* option) {
+    if (given)
+      throw InputError(
+          fmt::format("{}: expected a text of rows and columns, got {}", option, path));
+  };
+  refuse(flags.header != usual.header, "--header");
+  refuse(flags.index != usual.index, "--index");
+  refuse(flags.delimiter != usual.delimiter, "--delimiter");
+  refuse(flags.comment.has_value(), "--comment");
+  refuse(!flags.use.empty(), "--use-columns");
+  refuse(!flags.leave_out.empty(), "--leave-out");
+  refuse(!flags.missing_words.empty(), "--na-values");
 }
 
 namespace {

@@ -28,7 +28,7 @@ std::vector<std::string> model(const Place& place, const std::vector<std::string
 
 TEST(AnalyzeModel, ReadsEveryLayerOfARun) {
   const Place place;
-  ASSERT_EQ(run(place.train({"--out", place.run(), "--norm", "qkv", "--preset", "unit"})).code, 0);
+  ASSERT_EQ(run(place.train({"--out", place.run(), "--norm", "qkv", "--scale", "unit"})).code, 0);
   const Finished finished = run(model(place, {"--out", place / "reading"}));
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);

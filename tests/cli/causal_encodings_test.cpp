@@ -37,7 +37,7 @@ class CausalEncodings : public ::testing::Test {
   }
 
   std::vector<std::string> command(const std::string& name) const {
-    return {"causal", name,       table_, "--seeds",       "1", "--dim",
+    return {"causal", name,       table_, "--seeds",       "1", "--width",
             "8",      "--heads",  "2",    "--layers",      "1", "--restore-epochs",
             "1",      "--epochs", "2",    "--embed-steps", "5", "--threads",
             "1"};
@@ -139,7 +139,7 @@ TEST_F(CausalEncodings, PerturbWritesTrialsAndSimpleAnswers) {
                              "8",
                              "--degree",
                              "1",
-                             "--observations",
+                             "--control-rows",
                              "60",
                              "--rows",
                              "8",
@@ -157,7 +157,7 @@ TEST_F(CausalEncodings, PerturbWritesTrialsAndSimpleAnswers) {
                              "1",
                              "--epochs",
                              "1",
-                             "--dim",
+                             "--width",
                              "8",
                              "--heads",
                              "2",
@@ -208,8 +208,8 @@ TEST_F(CausalEncodings, NamesATargetOrLabelsOfWhichNothingIsLearned) {
     expect_refused(with(command(name), {"--labels", test::write_file(folder_ / "one.csv", same)}),
                    out, "different labels, got 1");
   }
-  expect_refused(with(command("classify"), {"--labels", labels_, "--share", "1"}), out,
-                 "--share: expected a share that leaves rows for testing, got 1");
+  expect_refused(with(command("classify"), {"--labels", labels_, "--train", "1"}), out,
+                 "--train: expected a share that leaves rows for testing, got 1");
 }
 
 TEST_F(CausalEncodings, OneRunHasNoIntervalForPeople) {

@@ -93,7 +93,7 @@ class CausalPerturb : public ::testing::Test {
                                    "5",
                                    "--seeds",
                                    "2",
-                                   "--dim",
+                                   "--width",
                                    "8",
                                    "--heads",
                                    "2",
@@ -243,7 +243,7 @@ TEST_F(CausalPerturb, NamesWhatIsMissingOrDoesNotBelong) {
   expect_no(command({}, "absent.csv"),
             "--perturbations: expected a file or a column of " + table_ + ", got \"absent.csv\"");
   expect_no(command({"--nodes", "12"}), "--nodes: expected no TABLE, got one");
-  expect_no(command({"--unseen", "0.99"}), "unseen: expected a share that leaves perturbations");
+  expect_no(command({"--test", "0.99"}), "--test: expected a share that leaves perturbations");
   expect_no({"causal", "perturb", table_, "--perturbations", guides_},
             "most changed: expected 1 to 8 of the features, got 20");
   expect_no({"causal", "perturb", folder_ / "absent.csv", "--perturbations", guides_},

@@ -35,7 +35,7 @@ class CausalPredict : public ::testing::Test {
 
   static Words command(const std::string& name, const std::string& table,
                        const std::string& epochs) {
-    return {"causal", name,       table,  "--seeds",       "1", "--dim",
+    return {"causal", name,       table,  "--seeds",       "1", "--width",
             "8",      "--heads",  "2",    "--layers",      "1", "--restore-epochs",
             "1",      "--epochs", epochs, "--embed-steps", "5", "--threads",
             "1"};
@@ -51,9 +51,14 @@ TEST_F(CausalPredict, SavedModelsAnswerForNewRowsByTheNamesOfTheirColumns) {
   const auto words =
       joined(command("classify", table_, "40"),
              {"--labels", labels_, "--splits", "2", "--encodings", "none,cape", "--save-models"});
-  const Finished homeless = run(words);
-  EXPECT_EQ(homeless.code, 2);
-  EXPECT_THAT(homeless.err, HasSubstr("--save-models: expected a folder in --out, got none"));
+  // Models without --out get a new folder.
+  const std::string here = folder_ / ".";
+  const Finished homeless = run_after(
+      [&] { std::filesystem::current_path(here); },
+      joined(command("classify", table_, "1"),
+             {"--labels", labels_, "--splits", "1", "--encodings", "none", "--save-models"}));
+  EXPECT_EQ(homeless.code, 0) << homeless.err;
+  EXPECT_THAT(homeless.err, HasSubstr("no --out was given; the run goes to runs/table-2"));
   const Finished trained = run(joined(words, {"--out", out}));
   ASSERT_EQ(trained.code, 0) << trained.err;
   for (const char* name : {"none-1-1", "none-2-1", "cape-1-1", "cape-2-1"}) {

@@ -147,6 +147,12 @@ TEST_F(CausalFitRows, BadRowsAndKindsAreToldInOneLine) {
   const std::string good = file("good.csv", small);
   const std::string both = file("both.csv", "a,b,t\n1,2,b\n3,1,b\n0,1,b\n2,5,b\n");
   const std::string single = file("single.csv", "a,b,g\n1,2,u\n3,1,v\n0,1,w\n2,5,x\n");
+  const std::string twice = file("twice.csv", "a,b,t\n1,2,\n3,1,b;b\n0,1,\n2,5,\n");
+  const std::string array = folder_ / "simulated/table.npy";
+  ASSERT_EQ(run({"causal", "simulate", "--nodes", "3", "--rows", "20", "--format", "npy", "--out",
+                 folder_ / "simulated"})
+                .code,
+            0);
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{good}, "line 2, column g: expected a number, got \"u\""},
       {{good, "--groups", "z"}, "--groups: expected one of the 4 columns, a to t, got \"z\""},
@@ -169,6 +175,19 @@ TEST_F(CausalFitRows, BadRowsAndKindsAreToldInOneLine) {
       {{single, "--groups", "g"},
        "--groups: expected at least two rows more than groups, got 4 groups of 4 rows"},
       {{good, "--kind", "a"}, "--kind: expected COLUMN=KIND, got \"a\""},
+      {{twice, "--targets", "t"}, "--targets: expected each column once, got \"b\" twice in row 2"},
+      {{good, "--use-columns", "a,a,b"},
+       "--use-columns: expected different names, got \"a\" twice"},
+      {{good, "--leave-out", "g,t", "--leave-out", "t"},
+       "--leave-out: expected different names, got \"t\" twice"},
+      {{good, "--groups", "g", "--leave-out", "t", "--key", "x"}, "--key: expected an npz, got "},
+      {{array, "--na-values", "-1"}, "--na-values: expected a text of rows and columns, got "},
+      {{array, "--header", "no"}, "--header: expected a text of rows and columns, got "},
+      {{array, "--delimiter", "tab"}, "--delimiter: expected a text of rows and columns, got "},
+      {{array, "--comment", "%"}, "--comment: expected a text of rows and columns, got "},
+      {{array, "--use-columns", "x0"}, "--use-columns: expected a text of rows and columns, got "},
+      {{array, "--index", "no"}, "--index: expected a text of rows and columns, got "},
+      {{array, "--key", "x"}, "--key: expected an npz, got "},
       {{good, "--kind", "a=odd"}, "--kind: expected one of \"continuous\", \"binary\""},
       {{good, "--kind", "z=count"}, "--kind: expected one of the 4 columns"},
       {{good, "--kind", "a=count", "--kind", "a=binary"},

@@ -26,6 +26,8 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 // Every line must be one JSON object.
 std::vector<json> json_lines(const Finished& finished) {
@@ -55,8 +57,10 @@ TEST(Info, JsonNamesTheMachine) {
 }
 
 TEST(Info, TheTableFitsATerminalAndNamesEveryOperator) {
-  const Finished finished = run({"info"});
+  const Finished finished = run({"info", "--operators"});
   ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.out, StartsWith(run({"info"}).out));
+  EXPECT_THAT(run({"info"}).out, Not(HasSubstr("operators")));
   for (const std::string& line : lines_of(finished.out)) EXPECT_LE(line.size(), 100u) << line;
   const auto operators = json_lines(run({"info", "--json"})).front()["operators"];
   for (const std::string name : operators) {
@@ -67,7 +71,7 @@ TEST(Info, TheTableFitsATerminalAndNamesEveryOperator) {
 TEST(BenchAttention, JsonHasTheDocumentedFields) {
   const Finished finished =
       run({"bench",     "attention",  "--order",   "2",      "--batch",  "1",       "--heads",
-           "2",         "--kv-heads", "1",         "--seq",  "48",       "--dim",   "16",
+           "2",         "--kv-heads", "1",         "--seq",  "48",       "--width", "16",
            "--window",  "8,16",       "--causal",  "--pass", "backward", "--dtype", "float32",
            "--threads", "1",          "--repeats", "2",      "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
@@ -187,7 +191,7 @@ TEST(BenchSparse, CountsTheTuplesOfEveryPattern) {
     for (const char* pass : {"forward", "backward"}) {
       const Finished finished =
           run({"bench", "sparse", "--pattern", pattern, "--seq", "32", "--size", "4", "--heads",
-               "2", "--dim", "12", "--pass", pass, "--repeats", "1", "--threads", "1", "--json"});
+               "2", "--width", "12", "--pass", pass, "--repeats", "1", "--threads", "1", "--json"});
       ASSERT_EQ(finished.code, 0) << finished.err;
       const auto objects = json_lines(finished);
       ASSERT_EQ(objects.size(), 1u);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "cli/former_options.h"
+#include "support/error.h"
+
 namespace nsimplex::cli::testing {
 namespace {
 
@@ -17,10 +20,14 @@ std::string ParsedLine::parse(Words words) {
   const auto word = std::ranges::find(words, "lab");
   const bool of_lab = word != words.end();
   if (of_lab) words.erase(word);
-  std::ranges::reverse(words);  // CLI11 takes them from the back
+  CLI::App& app = of_lab ? *lab_ : *product_;
   try {
-    (of_lab ? lab_ : product_)->parse(std::move(words));
+    words = with_current_options(app, std::move(words));
+    std::ranges::reverse(words);  // CLI11 takes them from the back
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
+    return describe_usage_error(app, error);
+  } catch (const InputError& error) {
     return error.what();
   }
   return "";

@@ -20,7 +20,9 @@ namespace {
 
 using test::read_file;
 using test::write_file;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -96,7 +98,7 @@ TEST(LmTrain, OptionsOfTheSimplicialLayersTrainResumeAndSample) {
                                        often};
       more.insert(more.end(), kinds[kind].begin(), kinds[kind].end());
       std::vector<std::string> all = place.train(more, "200");
-      *std::next(std::find(all.begin(), all.end(), "--dim")) = "24";
+      *std::next(std::find(all.begin(), all.end(), "--width")) = "24";
       return all;
     };
     const std::string whole = fmt::format("whole{}", kind), cut = fmt::format("cut{}", kind);
@@ -127,7 +129,7 @@ TEST(LmTrain, ReadsStandardInputAndFoldersAlike) {
   write_file(place / "folder/a/part.txt", text());
   write_file(place / "folder/other.md", "not this");
   const std::string shared =
-      " --layers 1 --every 0 --heads 2 --dim 16 --context 16 --batch 2 --steps 3 --threads 1 "
+      " --layers 1 --every 0 --heads 2 --width 16 --context 16 --batch 2 --steps 3 --threads 1 "
       "--json ";
   const std::string program = std::string(NSIMPLEX_EXECUTABLE) + " lm train" + shared;
   const auto shell = [](const std::string& line) { return WEXITSTATUS(std::system(line.c_str())); };
@@ -138,6 +140,29 @@ TEST(LmTrain, ReadsStandardInputAndFoldersAlike) {
                   place.run("b") + " >/dev/null"),
             0);
   EXPECT_TRUE(read_file(place / "a/model.safetensors") == read_file(place / "b/model.safetensors"));
+}
+
+TEST(LmTrain, MakesARunFolderOfItsOwnIfNoneIsNamed) {
+  const Place place;
+  const auto train = [&](const std::vector<std::string>& more) {
+    const std::string folder = place / ".";
+    return run_after([&] { std::filesystem::current_path(folder); }, place.train(more, "2"));
+  };
+  EXPECT_EQ(train({"--topk", "3"}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(place / "runs"));  // nothing is left of a refused run
+  const Finished first = train({}), second = train({"--json"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(first.err, ContainsRegex("no --out was given; the run goes to runs/text-[0-9]{4}-"));
+  const std::string named = nlohmann::json::parse(lines_of(second.out).front())["out"];
+  EXPECT_THAT(named, ContainsRegex("^runs/text-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{6}(-2)?$"));
+  size_t runs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(place / "runs")) {
+    ++runs;
+    EXPECT_TRUE(std::filesystem::exists(entry.path() / "model.safetensors"));
+    EXPECT_THAT(read_file(entry.path() / "config.toml"), Not(HasSubstr("\nout=")));
+  }
+  EXPECT_EQ(runs, 2U);
 }
 
 TEST(LmTrain, CtrlCSavesAndResumeContinuesBitForBit) {
@@ -206,7 +231,6 @@ TEST(LmTrain, BadInputIsOneLineAndExitCodeTwo) {
     return all;
   };
   expect_bad_input({"lm", "train", "--out", out}, "--text: expected files");
-  expect_bad_input(place.train({}), "--out: expected a folder");
   expect_bad_input({"lm", "train", "--text", place / "no", "--out", out},
                    "No such file or directory");
   expect_bad_input({"lm", "train", "--text", write_file(place / "empty", ""), "--out", out},
@@ -220,7 +244,7 @@ TEST(LmTrain, BadInputIsOneLineAndExitCodeTwo) {
   expect_bad_input(train({"--kv-heads", "3"}), "kv_heads");
   expect_bad_input(train({"--window", "4,0"}), "window");
   expect_bad_input(train({"--window", "4,5,6"}), "window");
-  expect_bad_input(train({"--preset", "large"}), "standard or unit");
+  expect_bad_input(train({"--scale", "large"}), "standard or unit");
   expect_bad_input(train({"--form", "dot"}), "form: expected product or determinant, got 'dot'");
   expect_bad_input(train({"--rotary"}), "rotary: expected form determinant with order 2");
   expect_bad_input(train({"--form", "determinant"}), "head_dim: expected a multiple of");
@@ -294,7 +318,7 @@ TEST(LmTrain, TokenFilesTrainResumeEvaluateAndSample) {
                     val = write_file(place / "val.bin", token_file(400, 300));
   const auto start = [&](const std::string& name, const std::string& steps) {
     return train_on_tokens(place,
-                           {"--out", place.run(name), "--tokens", train, "--val-tokens", val,
+                           {"--out", place.run(name), "--tokens", train, "--validation-tokens", val,
                             "--vocabulary", "300", "--checkpoint-every", "5"},
                            steps);
   };
@@ -320,7 +344,7 @@ TEST(LmTrain, TokenFilesTrainResumeEvaluateAndSample) {
   }
   const Finished own = run({"lm", "eval", place.run(), "--json", "--threads", "1"}),
                  named = run({"lm", "eval", place / "run/model.safetensors", "--tokens", val,
-                              "--split", "all", "--json", "--threads", "1"});
+                              "--part", "all", "--json", "--threads", "1"});
   ASSERT_EQ(own.code, 0) << own.err;
   ASSERT_EQ(named.code, 0) << named.err;
   EXPECT_EQ(nlohmann::json::parse(own.out)["val_loss"],
@@ -348,7 +372,7 @@ TEST(LmTrain, TokenFilesAreChecked) {
   refused({"--tokens", empty}, "empty.bin: expected uint16 token numbers, got 0 bytes");
   refused({"--tokens", place / "none.bin"}, "none.bin: No such file");
   refused({"--tokens", good, good, good}, "--tokens: expected a file for training and one for");
-  refused({"--val-tokens", good}, "--val-tokens: expected --tokens with it");
+  refused({"--validation-tokens", good}, "--validation-tokens: expected --tokens with it");
   refused({"--tokens", good, "--text", place / "text"}, "--tokens: expected no --text with it");
   refused({"--text", place / "text", "--vocabulary", "300"},
           "--vocabulary: expected --tokens with it, and no --tokenizer");

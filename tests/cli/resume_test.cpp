@@ -194,31 +194,17 @@ TEST(FeatureResume, TrialsThatAreDoneStayAndTheRestHasTheSameBits) {
   }
   test::write_file(folder / "table.csv", table);
   test::write_file(folder / "labels.csv", labels);
-  const Words model{"--seeds",
-                    "2",
-                    "--dim",
-                    "8",
-                    "--heads",
-                    "2",
-                    "--layers",
-                    "1",
-                    "--restore-epochs",
-                    "1",
-                    "--epochs",
-                    "2",
-                    "--embed-steps",
-                    "5",
-                    "--threads",
-                    "1",
-                    "--encodings",
-                    "none,cape,cape-random"};
+  const Words model{
+      "--seeds",       "2", "--width",          "8", "--heads",     "2",
+      "--layers",      "1", "--restore-epochs", "1", "--epochs",    "2",
+      "--embed-steps", "5", "--threads",        "1", "--encodings", "none,cape,cape-random"};
   const Words studied{"--labels", folder / "labels.csv"};
   const std::vector<std::pair<std::string, Words>> commands{
       {"classify", joined({folder / "table.csv", "--splits", "2"}, studied)},
       {"cluster", joined({folder / "table.csv"}, studied)},
       {"regress", {folder / "table.csv", "--splits", "2"}},
       {"perturb",
-       {"--nodes", "8", "--degree", "1", "--observations", "60", "--rows", "8", "--doubles", "2",
+       {"--nodes", "8", "--degree", "1", "--control-rows", "60", "--rows", "8", "--doubles", "2",
         "--asked", "2", "--most-changed", "4"}}};
   for (const auto& [name, words] : commands) {
     SCOPED_TRACE(name);
@@ -252,7 +238,7 @@ TEST(FeatureResume, CtrlCSaysHowTheRunGoesOn) {
   const test::TemporaryFolder folder;
   const std::string out = folder / "run";
   Process process({"causal",         "perturb", "--nodes",        "8", "--degree",  "1",
-                   "--observations", "60",      "--rows",         "8", "--doubles", "2",
+                   "--control-rows", "60",      "--rows",         "8", "--doubles", "2",
                    "--asked",        "2",       "--most-changed", "4", "--epochs",  "100000",
                    "--encodings",    "none",    "--out",          out});
   ASSERT_TRUE(process.wait_for_error_output("perturb none"));

@@ -89,7 +89,7 @@ TEST_F(EveryRun, RefusesEachFileThatItWouldWrite) {
        {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       {{"causal", "encode", ball + "/embedding.safetensors", "--heads", "1"},
        {"angles.safetensors"}},
-      {{"lab", "synthetic", "--graphs", "1", "--nodes", "4", "--rows", "50", "--steps", "3",
+      {{"lab", "synthetic", "--seeds", "1", "--nodes", "4", "--rows", "50", "--steps", "3",
         "--all-hops", "1", "--generalities", "1", "--hops", "1"},
        {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       {{"analyze", "curvature", made + "/truth.tsv"}, {"curvatures.safetensors"}}};

@@ -20,7 +20,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 
 std::vector<std::string> lipschitz(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"lab", "lipschitz", "--threads", "1",       "--dims",
+  std::vector<std::string> arguments{"lab", "lipschitz", "--threads", "1",       "--widths",
                                      "2",   "--draws",   "2",         "--steps", "8"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
@@ -99,8 +99,9 @@ TEST(AnalyzeLipschitz, GrowthOfMadeUpConstants) {
 }
 
 std::vector<std::string> sensitivity(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"lab",      "sensitivity", "--threads", "1",  "--dims",  "3",
-                                     "--starts", "2",           "--steps",   "16", "--draws", "20"};
+  std::vector<std::string> arguments{"lab",      "sensitivity", "--threads", "1",
+                                     "--widths", "3",           "--starts",  "2",
+                                     "--steps",  "16",          "--draws",   "20"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -128,8 +129,8 @@ TEST(AnalyzeSensitivity, BoundsHoldAndTheSlipsShow) {
 }
 
 TEST(AnalyzeSensitivity, DefaultsFindTheLargestSharpnessKnown) {
-  const Finished finished = run({"lab", "sensitivity", "--threads", "1", "--orders", "2", "--dims",
-                                 "4", "--scales", "unit", "--draws", "1", "--json"});
+  const Finished finished = run({"lab", "sensitivity", "--threads", "1", "--orders", "2",
+                                 "--widths", "4", "--scales", "unit", "--draws", "1", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const json line = by_statement(finished.out).at("sharpness <= 3: order 2, D 4, unit scales");
   EXPECT_NEAR(line["largest"], 2, 1e-6);

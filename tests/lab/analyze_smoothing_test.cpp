@@ -25,8 +25,9 @@ class AnalyzeSmoothing : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new test::TemporaryFolder;
-    const Finished finished = run({"lab", "smoothing", "--draws", "30", "--order", "2", "--layers",
-                                   "8", "--dim", "8", "--threads", "1", "--json", "--out", out()});
+    const Finished finished =
+        run({"lab", "smoothing", "--draws", "30", "--order", "2", "--layers", "8", "--width", "8",
+             "--threads", "1", "--json", "--out", out()});
     ASSERT_EQ(finished.code, 0) << finished.err;
     EXPECT_EQ(finished.err, "");
     for (const json& line : json_of(finished.out)) {
@@ -128,7 +129,7 @@ TEST_F(AnalyzeSmoothing, WritesEveryDrawDown) {
 
 TEST_F(AnalyzeSmoothing, IsTablesForPeople) {
   const Finished finished = run({"lab", "smoothing", "--draws", "5", "--order", "1", "--layers",
-                                 "4", "--dim", "4", "--tokens", "8", "--threads", "1"});
+                                 "4", "--width", "4", "--tokens", "8", "--threads", "1"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("Theorem 3.1, N = 1"));
   EXPECT_THAT(finished.out, HasSubstr("skip + layer norm"));

@@ -56,9 +56,9 @@ TEST(CausalAttenuation, SaysWhatHoldsAndWhatDoesNot) {
 }
 
 TEST(CausalRobustness, ShowsTheLimitThatIsNotZero) {
-  const std::vector<std::string> arguments{"robustness", "--planes",      "2", "--sigmas",
-                                           "0.3",        "--pairs",       "4", "--draws",
-                                           "500",        "--repetitions", "5"};
+  const std::vector<std::string> arguments{"robustness", "--planes",  "2", "--sigmas",
+                                           "0.3",        "--pairs",   "4", "--draws",
+                                           "500",        "--repeats", "5"};
   std::vector<std::string> as_json = arguments;
   as_json.push_back("--json");
   const Finished finished = run_causal(as_json);
@@ -77,10 +77,9 @@ TEST(CausalRobustness, ShowsTheLimitThatIsNotZero) {
 
 TEST(CausalSynthetic, JudgesTheTrueAndTheLearnedGraph) {
   const test::TemporaryFolder folder;
-  const Finished finished =
-      run_causal({"synthetic", "--graphs", "2", "--rows", "300", "--mechanism", "linear",
-                  "--linear", "--all-hops", "1", "--generalities", "3", "--steps", "100", "--json",
-                  "--out", folder / "run"});
+  const Finished finished = run_causal({"synthetic", "--seeds", "2", "--rows", "300", "--mechanism",
+                                        "linear", "--linear", "--all-hops", "1", "--generalities",
+                                        "3", "--steps", "100", "--json", "--out", folder / "run"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);
   // The fit, then 0.7 and 3 with k = 1 and 2 and as printed of both.
@@ -108,7 +107,7 @@ TEST(CausalSynthetic, JudgesTheTrueAndTheLearnedGraph) {
 
 TEST(CausalComplexity, FitsExponents) {
   const Finished finished = run_causal({"complexity", "--rows", "200,400", "--columns", "5,10",
-                                        "--fixed-columns", "5", "--fixed-rows", "200", "--runs",
+                                        "--fixed-columns", "5", "--fixed-rows", "200", "--repeats",
                                         "2", "--steps", "2", "--dimension", "2", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto lines = json_of(finished.out);

@@ -37,7 +37,7 @@ struct Compared : Place {
   std::vector<std::string> compare(std::vector<std::string> more) const {
     std::vector<std::string> all = {
         "lab",      "lm-compare", "--layers",  "2",  "--every",   "2", "--heads",      "2",
-        "--dim",    "16",         "--context", "16", "--batch",   "2", "--eval-every", "4",
+        "--width",  "16",         "--context", "16", "--batch",   "2", "--eval-every", "4",
         "--warmup", "2",          "--steps",   "12", "--threads", "1"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
@@ -111,7 +111,7 @@ TEST(LmCompare, FormsAndScalesAreModelsOfOneSize) {
                      "window,window:determinant:rotary,window:unit,"
                      "window:augment:sink",
                      "--json"});
-  *(std::find(command.begin(), command.end(), "--dim") + 1) = "24";
+  *(std::find(command.begin(), command.end(), "--width") + 1) = "24";
   const Finished done = run(command);
   ASSERT_EQ(done.code, 0) << done.err;
   const auto results = lines_with(done.out, {"arm", "parameters"});
@@ -125,7 +125,7 @@ TEST(LmCompare, FormsAndScalesAreModelsOfOneSize) {
   // The options make the same models of a plain arm.
   command = place.compare({"--text", place / "text", "--seeds", "1", "--equal", "tokens", "--arms",
                            "window", "--form", "determinant", "--rotary", "--json"});
-  *(std::find(command.begin(), command.end(), "--dim") + 1) = "24";
+  *(std::find(command.begin(), command.end(), "--width") + 1) = "24";
   const auto same = lines_with(run(command).out, {"arm", "parameters"});
   ASSERT_THAT(same, SizeIs(1));
   EXPECT_EQ(same[0]["val_loss"], results[1]["val_loss"]);

@@ -193,7 +193,7 @@ TEST(Match, WhatCannotBeTrainedIsRefused) {
   }
   EXPECT_THAT(message([](auto& o) { o.learning_rate = 0; }), HasSubstr("--lr: expected"));
   EXPECT_THAT(message([](auto& o) { o.dim = 18; }),
-              HasSubstr("--heads: expected a divisor of --dim 18, got 4"));
+              HasSubstr("--heads: expected a divisor of --width 18, got 4"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::vector<std::string> task(const std::string& name, const std::vector<std::st
   std::vector<std::string> arguments{"lab", name, "--threads", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
-           {"--dim", "16"}, {"--steps", "3"}, {"--batch", "8"}, {"--held-out", "16"}}) {
+           {"--width", "16"}, {"--steps", "3"}, {"--batch", "8"}, {"--test", "16"}}) {
     if (std::find(more.begin(), more.end(), option) != more.end()) continue;
     arguments.insert(arguments.end(), {option, value});
   }
@@ -78,7 +78,7 @@ TEST(TaskMatch, ListsAreCombinedAndNothingIsTrainedTwice) {
 
 TEST(TaskMatch, EqualFlopsAreEqualToHalfAHiddenUnit) {
   const auto lines = run_json("match3", {"--order", "1", "--depth", "1,2,3", "--beside", "2",
-                                         "--dim", "48", "--equal", "flops"});
+                                         "--width", "48", "--equal", "flops"});
   ASSERT_EQ(lines.size(), 4U);
   for (const json& line : lines) {
     const double units = 6 * line["dim"].get<double>() * line["depth"].get<double>();
@@ -141,7 +141,7 @@ TEST(TaskMatch, WhatCannotBeTrainedIsToldInOneLineAndNothingIsWritten) {
       {{"--modulus", "1000000"}, "rarely have balanced labels"},
       {{"--modulus", "4"}, "expected a prime, got 4"},
       {{"--length", "1"}, "length: expected at least 2, got 1"},
-      {{"--heads", "3"}, "--heads: expected a divisor of --dim 16, got 3"},
+      {{"--heads", "3"}, "--heads: expected a divisor of --width 16, got 3"},
       {{"--depth", "64"}, "--depth: expected layers that fit"},
       {{"--lr", "-1"}, "--lr: expected a positive number"},
       {{"--device", "cpu"}, "unknown option --device"}};

@@ -22,12 +22,19 @@ using ::testing::HasSubstr;
 
 TEST(AnalyzeTransfer, TrainsEveryModelAtEveryRate) {
   const Place place;
-  const Finished finished =
-      run({"lab",        "transfer",  "--text",    place / "text", "--threads",
-           "1",          "--factors", "2",         "--rates",      "0.001,0.01,1e30",
-           "--head-dim", "4",         "--context", "16",           "--steps",
-           "10",         "--batch",   "2",         "--warmup",     "1",
-           "--clip",     "0",         "--json",    "--out",        place.run()});
+  const Finished finished = run({"lab",          "transfer",
+                                 "--text",       place / "text",
+                                 "--threads",    "1",
+                                 "--factors",    "2",
+                                 "--rates",      "0.001,0.01,1e30",
+                                 "--head-width", "4",
+                                 "--context",    "16",
+                                 "--steps",      "10",
+                                 "--batch",      "2",
+                                 "--warmup",     "1",
+                                 "--clip",       "0",
+                                 "--json",       "--out",
+                                 place.run()});
   ASSERT_EQ(finished.code, 0) << finished.err;
   int64_t trials = 0, best = 0, statements = 0;
   for (const json& line : json_of(finished.out)) {
@@ -63,13 +70,13 @@ TEST(AnalyzeTransfer, RoundsGradients) {
   const Place place;
   std::vector<double> losses;
   for (const bool rounded : {false, true}) {
-    std::vector<std::string> words = {"lab",       "transfer", "--text",     place / "text",
-                                      "--threads", "1",        "--rates",    "0.01",
-                                      "--factors", "1",        "--axes",     "heads",
-                                      "--scales",  "unit",     "--steps",    "10",
-                                      "--batch",   "2",        "--head-dim", "4",
-                                      "--context", "16",       "--warmup",   "1",
-                                      "--json",    "--out",    place.run(),  "--skip-readings",
+    std::vector<std::string> words = {"lab",       "transfer", "--text",       place / "text",
+                                      "--threads", "1",        "--rates",      "0.01",
+                                      "--factors", "1",        "--axes",       "heads",
+                                      "--scales",  "unit",     "--steps",      "10",
+                                      "--batch",   "2",        "--head-width", "4",
+                                      "--context", "16",       "--warmup",     "1",
+                                      "--json",    "--out",    place.run(),    "--skip-readings",
                                       "--seeds",   "1"};
     if (rounded) words.push_back("--bf16-gradients");
     const Finished finished = run(words);

@@ -111,8 +111,8 @@ DEFAULTS = {
     "kv-heads": 0,
     "seq": 2048,
     "keys": [],
-    "dim": 64,
-    "value-dim": 0,
+    "width": 64,
+    "value-width": 0,
     "window": [],
     "key-lengths": [],
     "causal": False,
@@ -195,8 +195,8 @@ def from_case(case: SimpleNamespace) -> tuple[Problem, torch.dtype]:
         kv_heads=case.kv_heads,
         queries=case.seq,
         lengths=lengths,
-        dim=case.dim,
-        value_dim=case.value_dim,
+        dim=case.width,
+        value_dim=case.value_width,
     )
     problem.options = options
     problem.learned = {name: t.to(dtype) for name, t in learned.items()}

@@ -20,11 +20,11 @@ from rank_processes import (
 )
 
 SMALL = (
-    "--encodings none,cape --embed-steps 20 --dim 8 --heads 2 --layers 1 --restore-epochs 2 "
+    "--encodings none,cape --embed-steps 20 --width 8 --heads 2 --layers 1 --restore-epochs 2 "
     "--epochs 2 --batch 16 --threads 1"
 ).split()
 SIMULATED = (
-    "--nodes 6 --observations 60 --rows 8 --doubles 1 --asked 2 --most-changed 2 --seeds 1"
+    "--nodes 6 --control-rows 60 --rows 8 --doubles 1 --asked 2 --most-changed 2 --seeds 1"
 ).split()
 #: Long enough that a signal meets the ranks at work.
 MANY = "--splits 3 --seeds 8 --save-models".split()
@@ -192,7 +192,7 @@ def test_a_rank_that_hangs_is_named(files, tmp_path):
         (["--batch", "1"], "--batch: expected at least the 2 ranks, got 1"),
         (["--overwrite"], "--overwrite: not with torchrun"),
         (["--nonsense"], "unknown option --nonsense"),
-        (["--share", "0.99"], "--share: expected a share that leaves rows for testing"),
+        (["--train", "0.99"], "--train: expected a share that leaves rows for testing"),
     ],
 )
 def test_what_ranks_refuse_is_said_once(files, tmp_path, more, message):

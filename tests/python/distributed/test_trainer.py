@@ -20,7 +20,7 @@ from rank_processes import (
 )
 
 TINY = (
-    "--layers 2 --every 2 --dim 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
+    "--layers 2 --every 2 --width 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
     "--log-every 1 --threads 1 --json"
 ).split()
 FEW_STEPS = "--batch 4 --steps 6 --eval-every 3 --checkpoint-every 2".split()

@@ -18,7 +18,7 @@ def test_the_examples_run(page, root, executable, tmp_path, monkeypatch, capsys)
     text = root / "tests" / "train" / "files" / "run-0.1" / "text.txt"
     (tmp_path / "shakespeare.txt").write_bytes(text.read_bytes())
     on_text, on_tokens = re.findall(r"^    nsimplex (lm train .*)$", page, re.MULTILINE)
-    options = "--dim 16 --heads 2 --layers 2 --every 2 --context 16 --batch 2 --steps 2"
+    options = "--width 16 --heads 2 --layers 2 --every 2 --context 16 --batch 2 --steps 2"
 
     def train(command):
         line = [executable, *command.split(), *options.split()]

@@ -137,7 +137,7 @@ def program(*words, module="nsimplex.lm", ranks=0):
 
 
 TINY = (
-    "--layers 2 --every 2 --dim 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
+    "--layers 2 --every 2 --width 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
     "--log-every 1 --threads 1 --json --batch 4 --steps 6 --eval-every 3 --checkpoint-every 2 "
 ).split()
 

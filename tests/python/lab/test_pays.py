@@ -81,7 +81,7 @@ def test_a_run_learns_is_repeated_and_continued(tmp_path, capsys):
 
 def test_a_model_that_equal_flops_cannot_pay_is_said_to_be_skipped(tmp_path, capsys):
     out = tmp_path / "pays.jsonl"
-    call = ["induction", "--quick", "--models", "3x1", "--dim", "8"]
+    call = ["induction", "--quick", "--models", "3x1", "--width", "8"]
     assert main([*call, "--out", str(out)]) == 0
     (line,) = read_lines(out)
     assert line["kind"] == "skipped" and line["steps"] < 5
@@ -123,7 +123,7 @@ def timed(monkeypatch, *seconds):
 
 def test_equal_seconds_are_steps_by_measured_ratios(tmp_path, monkeypatch, capsys):
     out = tmp_path / "pays.jsonl"
-    call = ["bag-of-tokens", "--quick", "--equal", "seconds", "--dim", "8", "--out", str(out)]
+    call = ["bag-of-tokens", "--quick", "--equal", "seconds", "--width", "8", "--out", str(out)]
     timed(monkeypatch, 0.02, 0.01, 0.1)
     assert main([*call, "--models", "1x1,2x1,1x2"]) == 0
     lines = read_lines(out)
@@ -148,7 +148,7 @@ def test_equal_seconds_are_steps_by_measured_ratios(tmp_path, monkeypatch, capsy
 
 def test_equal_seconds_continue_with_the_steps_they_began_with(tmp_path, monkeypatch, capsys):
     out = tmp_path / "pays.jsonl"
-    call = ["bag-of-tokens", "--equal", "seconds", "--dim", "8", "--out", str(out)]
+    call = ["bag-of-tokens", "--equal", "seconds", "--width", "8", "--out", str(out)]
     call += ["--steps", "20", "--rates", "0.01"]
     timed(monkeypatch, 0.02, 0.01)
     assert main([*call, "--models", "1x1", "--seeds", "1"]) == 0
@@ -169,7 +169,7 @@ def test_equal_seconds_continue_with_the_steps_they_began_with(tmp_path, monkeyp
 
 def test_full_compares_at_every_equal_cost(tmp_path, monkeypatch, capsys):
     out = tmp_path / "pays.jsonl"
-    call = ["bag-of-tokens", "--quick", "--models", "1x1,2x1", "--dim", "8", "--out", str(out)]
+    call = ["bag-of-tokens", "--quick", "--models", "1x1,2x1", "--width", "8", "--out", str(out)]
     timed(monkeypatch, 0.02, 0.01)
     assert main([*call, "--full"]) == 0
     runs = [line for line in read_lines(out) if line["kind"] == "run"]
@@ -221,7 +221,7 @@ def test_a_layer_of_a_user_runs(tmp_path, monkeypatch, capsys):
         (["copy", "--steps", "-1"], "--steps: expected 0 or more, got -1"),
         (["copy", "--full", "--equal", "seconds"], "--equal: expected nothing beside --full"),
         (["copy", "--equal", "time"], "argument --equal: invalid choice: 'time'"),
-        (["copy", "--dim", "12"], "--dim: expected a multiple of 8, got 12"),
+        (["copy", "--width", "12"], "--width: expected a multiple of 8, got 12"),
         (["copy", "--layer", "torch"], "--layer: expected MODULE:NAME"),
         (["copy", "--seeds", "x"], "argument --seeds: invalid int value"),
         (["copy", "--quick", "--out", "absent/pays.jsonl"], "there is no folder absent"),

@@ -26,7 +26,7 @@ def old_run(root):
 def run(executable, old_run, tmp_path_factory):
     """A run of this version."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    options = "--dim 16 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 3"
+    options = "--width 16 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 3"
     line = [executable, "lm", "train", "--text", old_run / "text.txt", "--out", folder]
     subprocess.run([*line, *options.split(), "--window", "4,8"], check=True, capture_output=True)
     return folder
@@ -84,10 +84,10 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_options_of_the_simplicial_layers_come_with_the_run(executable, old_run, tmp_path, kind):
     text, folder = old_run / "text.txt", tmp_path / "run"
-    shape = "--dim 24 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 20 --lr 0.03"
+    shape = "--width 24 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 20 --lr 0.03"
     line = [executable, "lm", "train", "--text", text, "--out", folder, "--window", "4,8"]
     subprocess.run([*line, *shape.split(), *KINDS[kind].split()], check=True, capture_output=True)
-    line = [executable, "lm", "eval", folder, "--split", "all", "--json"]
+    line = [executable, "lm", "eval", folder, "--part", "all", "--json"]
     evaluated = subprocess.run(line, check=True, capture_output=True, text=True)
     tokens = torch.tensor(list(text.read_bytes()))
     model = LanguageModel.from_run(folder)

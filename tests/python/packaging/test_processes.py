@@ -108,7 +108,7 @@ def test_no_two_libraries_of_the_process_define_the_same_data(build):
 def test_an_allocation_that_fails_is_one_line(build):
     command = (
         "ulimit -v 3000000; exec bin/nsimplex lm train --text ../../README.md --out /nonexistent/x "
-        "--dim 40000 --layers 8 --steps 1"
+        "--width 40000 --layers 8 --steps 1"
     )
     done = subprocess.run(["bash", "-c", command], cwd=build, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
@@ -118,7 +118,7 @@ def test_an_allocation_that_fails_is_one_line(build):
 def test_a_file_that_may_not_grow_is_one_line(build, tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 50)
     run = (
-        f"{build}/bin/nsimplex lm train --text text.txt --out run --dim 64 --layers 1 --heads 1 "
+        f"{build}/bin/nsimplex lm train --text text.txt --out run --width 64 --layers 1 --heads 1 "
         "--steps 2 --context 8 --json"
     )
     done = subprocess.run(
@@ -142,7 +142,7 @@ def test_an_option_that_is_no_utf8_is_refused_before_anything_is_made(build, tmp
         name,
         "--out",
         "run",
-        "--dim",
+        "--width",
         "8",
         "--layers",
         "1",

@@ -56,7 +56,7 @@ COMMANDS = {
     "lab smoothing": "",
     "lab synthetic": "",
     "lab transfer": "--text TEXT",
-    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --checkpoint-every 3 "
+    "lm train": "--text TEXT --width 16 --layers 1 --context 32 --batch 2 --checkpoint-every 3 "
     "--log-every 1 --eval-every 3",
 }
 QUIET = ("--threads", "1", "--json")
@@ -71,6 +71,7 @@ OTHERS = (
     "lab pays",
     "lm eval",
     "lm sample",
+    "man",
     "report",
     "verify",
 )
@@ -189,7 +190,7 @@ def make_inputs(folder, executable):
                 "train",
                 "--text",
                 files["TEXT"],
-                "--dim",
+                "--width",
                 "16",
                 "--layers",
                 "1",

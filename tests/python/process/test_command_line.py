@@ -1,6 +1,7 @@
 """What a shell sees of the program: completion, standard input, help."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ READERS = (
     "causal embed EDGES --steps 5",
     "causal encode EMBEDDING --overwrite --out OUT",
     "causal classify TABLE --labels LABELS --encodings none --splits 1 --seeds 1 --epochs 1 "
-    "--restore-epochs 1 --dim 8 --heads 2 --layers 1",
+    "--restore-epochs 1 --width 8 --heads 2 --layers 1",
     "analyze curvature GRAPHS",
     "graph hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",
     "graph molecules MOLECULES --models mlp --epochs 1",
@@ -80,21 +81,43 @@ def test_json_before_the_command_is_in_the_config(executable, inputs, tmp_path):
     assert "json=true" in (tmp_path / "config.toml").read_text(encoding="utf-8")
 
 
-def complete(executable, typed):
-    """What bash would offer after the words ``typed``, the last of which is begun only."""
+#: How each shell shows what it would offer for the words, the last of which is begun only. The
+#: functions of zsh that complete exist only while somebody types.
+SHELLS = {
+    "bash": """eval "$(nsimplex completion bash)"
+        COMP_WORDS=({words}); COMP_CWORD={last}; _nsimplex
+        printf '%s\\n' "${{COMPREPLY[@]}}" """,
+    "zsh": """compdef() {{ : }}; _files() {{ : }}
+        compadd() {{ shift; print -l -- ${{(M)@:#${{words[CURRENT]}}*}}; [[ -n $1 ]] }}
+        eval "$(nsimplex completion zsh)"
+        words=({words}); (( CURRENT = {last} + 1 )); _nsimplex; true""",
+    "fish": """nsimplex completion fish | source
+        complete -C (string join ' ' -- {words}) | cut -f 1""",
+}
+
+
+def complete(executable, shell, typed, folder):
     words = " ".join(f"'{word}'" for word in ["nsimplex", *typed])
-    script = (
-        f'PATH="{Path(executable).parent}:$PATH"; eval "$(nsimplex completion bash)"\n'
-        f"COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _nsimplex\n"
-        'printf "%s\\n" "${COMPREPLY[@]}"'
+    script = SHELLS[shell].format(words=words, last=len(typed))
+    environment = os.environ | {
+        "PATH": f"{Path(executable).parent}:{os.environ['PATH']}",
+        "HOME": str(folder),
+    }
+    quick = ["-f"] if shell == "zsh" else []
+    done = subprocess.run(
+        [shell, *quick, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=False,
     )
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout.split()
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -115,14 +138,30 @@ def complete(executable, typed):
         (["bench", "attention", "--mask", ""], ["none", "boolean", "additive"]),
         (["--json", "ca"], ["causal"]),
         (["lm", "--json", "tr"], ["train"]),
-        (["completion", ""], ["bash"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+        (["vers"], ["version"]),
         (["lm", "train", "--conf"], ["--config"]),
         (["causal", "fit", "table"], []),
     ],
     ids=" ".join,
 )
-def test_bash_completes_commands_options_and_choices(executable, typed, offered):
-    assert complete(executable, typed) == offered
+def test_a_shell_completes_commands_options_and_choices(
+    executable, tmp_path, shell, typed, offered
+):
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    assert sorted(complete(executable, shell, typed, tmp_path)) == sorted(offered)
+
+
+def test_the_manual_page_is_read_without_a_complaint(executable):
+    page = subprocess.run([executable, "man"], capture_output=True, text=True, check=True).stdout
+    assert page.startswith(".TH NSIMPLEX 1 ")
+    assert ".SS nsimplex lm train\n" in page and "\\fB\\-\\-width\\fR \\fIN\\fR" in page
+    for reader in (["mandoc", "-T", "lint", "-W", "warning"], ["groff", "-ww", "-man", "-z"]):
+        if shutil.which(reader[0]) is None:
+            pytest.skip(f"needs {reader[0]}")
+        done = subprocess.run(reader, input=page, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 #: Commands of a moment that write to standard output.

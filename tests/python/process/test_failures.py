@@ -25,7 +25,7 @@ ERRORS = {
 }
 #: Small runs that end by themselves, by what they write.
 RUNS = {
-    "lm train": "--text TEXT --dim 16 --layers 1 --context 32 --batch 2 --steps 4 "
+    "lm train": "--text TEXT --width 16 --layers 1 --context 32 --batch 2 --steps 4 "
     "--checkpoint-every 2 --log-every 1",
     "causal simulate": "--nodes 5 --rows 50",
     "causal fit": "TABLE",
@@ -224,7 +224,7 @@ def test_pages_that_are_not_there_are_told_with_the_files_name(
 def test_memory_that_is_not_there_is_told_in_one_line(executable, inputs, tmp_path):
     """Of tensors, too, whose allocations fail inside of torch."""
     line = (
-        f"ulimit -v 4000000; exec '{executable}' lm train --text '{inputs['TEXT']}' --dim 20000 "
+        f"ulimit -v 4000000; exec '{executable}' lm train --text '{inputs['TEXT']}' --width 20000 "
         "--heads 2 --layers 2 --steps 2"
     )
     done = subprocess.run(

@@ -14,7 +14,7 @@ import pytest
 from commands import QUIET, errors_in
 
 TRIALS = (
-    "--encodings none --splits 1 --seeds 1 --epochs 1 --restore-epochs 1 --dim 8 --heads 2 "
+    "--encodings none --splits 1 --seeds 1 --epochs 1 --restore-epochs 1 --width 8 --heads 2 "
     "--layers 1"
 )
 #: Runs of a moment; names in capitals are files.

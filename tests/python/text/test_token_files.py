@@ -64,7 +64,7 @@ def test_a_model_is_trained_on_token_files(executable, tmp_path, vocabulary):
     (tmp_path / "text.txt").write_text("Grüße aus der Lüneburger Heide\n" * 20)
     tokens = encode_file(Letters(vocabulary), tmp_path / "text.txt")
     folder = tmp_path / "run"
-    options = "--dim 8 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 2 --threads 1"
+    options = "--width 8 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 2 --threads 1"
     line = [executable, "lm", "train", "--tokens", tokens, "--vocabulary", str(vocabulary)]
     subprocess.run([*line, "--out", folder, *options.split()], check=True, capture_output=True)
     for path in (folder, folder / "model.safetensors"):

@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rates", default="0.003,0.01", help="peak rates (0.003,0.01)")
     parser.add_argument("--steps", type=int, default=0, help="steps (0: the task's)")
     parser.add_argument("--batch", type=int, default=0, help="sequences per step (0: the task's)")
-    parser.add_argument("--dim", type=int, default=32, help="width of the reference model (32)")
+    parser.add_argument("--width", type=int, default=32, help="width of the reference model (32)")
     parser.add_argument(
         "--equal", choices=EQUAL, default="flops", help="what all models share (flops)"
     )
@@ -135,13 +135,13 @@ def run(
             raise ValueError(f"TASK: expected one of {', '.join(TASKS)}, got {name!r}")
     rates = _numbers("--rates", given.rates, float, 0)
     depths = _numbers("--depth", given.depth, int, 0)
-    for option in ("seeds", "dim"):
+    for option in ("seeds", "width"):
         _numbers(f"--{option}", str(getattr(given, option)), int, 0)
     for option in ("steps", "batch", "minutes", "threads"):
         if not 0 <= getattr(given, option) < float("inf"):
             raise ValueError(f"--{option}: expected 0 or more, got {getattr(given, option)}")
-    if given.dim % 8:
-        raise ValueError(f"--dim: expected a multiple of 8, got {given.dim}")
+    if given.width % 8:
+        raise ValueError(f"--width: expected a multiple of 8, got {given.width}")
     models = "1x1,2x1" if given.quick and given.models == MODELS else given.models
     specs = [ModelSpec.parse(name, given.norm) for name in models.split(",")]
     if given.layer:
@@ -149,7 +149,7 @@ def run(
     settings = Settings(
         rates=rates,
         seeds=given.seeds,
-        dim=given.dim,
+        dim=given.width,
         equal=given.equal,
         steps=given.steps,
         batch=given.batch,

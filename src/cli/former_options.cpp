@@ -1,0 +1,157 @@
+#include "cli/former_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "cli/options.h"
+#include "support/error.h"
+#include "support/log.h"
+
+namespace nsimplex::cli {
+namespace {
+
+// Former names are accepted until this version.
+constexpr std::string_view kLastVersion = "0.4";
+
+struct FormerOption {
+  std::string_view before, now;
+  std::string_view commands;  // that had the former name, between commas
+  bool saved = true;          // whether config.toml has the former name
+};
+
+// One word per idea: lr, width, repeats, seeds, scale, angle, rows, and train, validation and test.
+constexpr std::array<FormerOption, 20> kFormerOptions{
+    {{"learning-rate", "lr", "graph train"},
+     {"dim", "width",
+      "lm train, causal classify, causal cluster, causal regress, causal perturb, lab perturb, lab "
+      "lm-compare, lab lm-scaling, lab match2, lab match3, lab match4, lab pays, lab smoothing, "
+      "bench attention, bench sparse"},
+     {"value-dim", "value-width", "bench attention, bench sparse"},
+     {"head-dim", "head-width", "lab transfer"},
+     {"dims", "widths", "lab lipschitz, lab sensitivity"},
+     {"dim", "dimension", "causal embed, lab complexity, lab synthetic", false},
+     {"repetitions", "repeats", "lab robustness"},
+     {"runs", "repeats", "lab complexity"},
+     {"graphs", "seeds", "lab synthetic"},
+     {"preset", "scale", "lm train"},
+     {"scale", "angle", "causal encode, lab attenuation, lab robustness"},
+     {"observations", "control-rows", "causal perturb, lab perturb"},
+     {"held-out", "test", "lab match2, lab match3, lab match4"},
+     {"unseen", "test", "causal perturb, lab perturb"},
+     {"share", "train", "causal classify, causal regress"},
+     {"split", "part", "lm eval, analyze model"},
+     {"val-tokens", "validation-tokens", "lm train, lab lm-compare, lab lm-scaling, lab transfer"},
+     {"samples", "queries", "analyze model"},
+     {"sample", "sample-latents", "causal fit"},
+     {"observations", "rows", ""}}};  // no option was called so, but an argument of Python is
+
+bool names(std::string_view commands, const CLI::App& command) {
+  const std::string name = full_name(command);
+  const std::string_view wanted = std::string_view(name).substr(name.find(' ') + 1);
+  while (!commands.empty()) {
+    const size_t end = std::min(commands.find(", "), commands.size());
+    if (commands.substr(0, end) == wanted) return true;
+    commands.remove_prefix(std::min(end + 2, commands.size()));
+  }
+  return false;
+}
+
+const FormerOption* former_option(const CLI::App& command, std::string_view before) {
+  const auto found = std::ranges::find_if(kFormerOptions, [&](const FormerOption& each) {
+    return each.before == before && names(each.commands, command);
+  });
+  return found == kFormerOptions.end() ? nullptr : &*found;
+}
+
+// Walks through the words as the parser does: it tells names of options from their values.
+class TypedWords {
+ public:
+  explicit TypedWords(CLI::App& app) : command_(&app) {}
+
+  // The name without dashes of the option that the word gives; empty for every other word.
+  std::string_view name_in(std::string_view word) {
+    if (over_ || values_ > 0) {
+      values_ -= values_ > 0;
+      return {};
+    }
+    over_ = word == "--";
+    if (over_ || !word.starts_with("--")) {
+      for (CLI::App* below : command_->get_subcommands([](CLI::App*) { return true; })) {
+        if (below->get_name() == word) command_ = below;
+      }
+      return {};
+    }
+    return word.substr(2, std::min(word.find('='), word.size()) - 2);
+  }
+
+  // Its values follow the word, unless they are in it.
+  void expect_values(const std::string& word) {
+    const CLI::Option* option = nullptr;
+    for (CLI::App* at = command_; at != nullptr && option == nullptr; at = at->get_parent()) {
+      option = at->get_option_no_throw(word);
+    }
+    if (option != nullptr) values_ = std::min(option->get_items_expected_min(), 1);
+  }
+
+  const CLI::App& command() const { return *command_; }
+
+ private:
+  CLI::App* command_;
+  int values_ = 0;
+  bool over_ = false;
+};
+
+}  // namespace
+
+std::vector<std::string> with_current_options(CLI::App& app, std::vector<std::string> words) {
+  TypedWords line(app);
+  std::set<std::string, std::less<>> given, replaced;  // present names
+  std::set<std::string> said;
+  for (std::string& word : words) {
+    const std::string name(line.name_in(word));
+    if (name.empty()) continue;
+    const FormerOption* former = former_option(line.command(), name);
+    std::string now = former == nullptr ? name : std::string(former->now);
+    (former == nullptr ? given : replaced).insert(now);
+    if (given.contains(now) && replaced.contains(now)) {
+      throw InputError(
+          fmt::format("--{}: expected one of its two names, got the former one, too", now));
+    }
+    if (former != nullptr) {
+      word.replace(2, name.size(), now);
+      if (said.insert(name).second) {
+        log_line(fmt::format("--{} is now --{}; the old word goes with version {}", name, now,
+                             kLastVersion));
+      }
+    }
+    line.expect_values(word);
+  }
+  return words;
+}
+
+std::string current_option(const CLI::App& command, const std::string& name) {
+  const FormerOption* former = former_option(command, name);
+  return former == nullptr ? name : std::string(former->now);
+}
+
+std::string saved_option(const CLI::App& command, const std::string& name) {
+  for (const FormerOption& each : kFormerOptions) {
+    if (each.saved && each.now == name && names(each.commands, command)) {
+      return std::string(each.before);
+    }
+  }
+  return name;
+}
+
+std::string option_like(CLI::App& command, std::string_view word) {
+  for (const FormerOption& each : kFormerOptions) {
+    const std::string now = fmt::format("--{}", each.now);
+    if (each.before == word && command.get_option_no_throw(now) != nullptr) return now;
+  }
+  return "";
+}
+
+}  // namespace nsimplex::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/cli11.h"
+
+namespace nsimplex::cli {
+
+/// Words of a command line with the present names of options in place of their former ones.
+/// Standard error says once per name how it is called now. Throws InputError if an option is given
+/// by both of its names.
+std::vector<std::string> with_current_options(CLI::App& app, std::vector<std::string> words);
+
+/// The present name of an option that a config file calls `name`, without dashes; `name` itself if
+/// it is not a former one.
+std::string current_option(const CLI::App& command, const std::string& name);
+
+/// The name under which config.toml of a run holds an option. It stays when the option is renamed,
+/// so that versions before and after read the same files.
+std::string saved_option(const CLI::App& command, const std::string& name);
+
+/// The present name, with dashes, of what other commands, former versions or Python call `word`;
+/// empty if the command has no such option.
+std::string option_like(CLI::App& command, std::string_view word);
+
+}  // namespace nsimplex::cli
