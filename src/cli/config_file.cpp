@@ -130,7 +130,8 @@ bool same_value(const std::string& a, const std::string& b) {
 
 // A run that continues must compute the same results, so other options are refused.
 void refuse_other_options(const CLI::App& command, const std::vector<TomlEntry>& entries) {
-  static const std::set<std::string> kOfThisCall = {"resume", "threads", "device", "json", "help"};
+  static const std::set<std::string> kOfThisCall = {"resume", "threads", "device",
+                                                    "json",   "log",     "help"};
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_single_name();
     if (option->count() == 0 || kOfThisCall.contains(name)) continue;

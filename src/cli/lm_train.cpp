@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "cli/run_writers.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
 #include "support/error.h"
@@ -60,7 +61,7 @@ void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& o
 void refuse_changes(const TrainOptions& options) {
   static const std::set<std::string> kHarmless = {
       "resume",  "text",   "glob", "tokens", "validation-tokens",
-      "threads", "device", "json", "config"};
+      "threads", "device", "json", "config", "log"};
   for (const CLI::Option* option : options.command->get_options()) {
     const auto& names = option->get_lnames();
     if (option->count() > 0 && !names.empty() && !kHarmless.contains(names.front())) {
@@ -213,13 +214,17 @@ int run_train(const TrainOptions& options) {
   bar.start_at(run.start.progress.step);
   training::TrainingEvents events;
   events.stop = interrupt::requested;
-  events.metrics = [&](const training::Metrics& metrics) { report(metrics, options.json, bar); };
+  events.metrics = [&](const training::Metrics& metrics) {
+    report(metrics, options.json, bar);
+    if (options.writers != nullptr) options.writers->begin();  // its first line has been written
+  };
   events.step = [&](int64_t step, double loss, double rate) {
     bar.update(step, fmt::format("loss {:.3f}  {:.0f} tokens/s", loss, rate));
   };
   interrupt::defer();
   const training::TrainingEnd end = trainer.run(events);
   bar.finish();
+  if (options.writers != nullptr) options.writers->begin();  // of a run that had ended before
   if (end == training::TrainingEnd::stopped) throw Interrupted();
   if (!options.json)
     print(fmt::format("saved   {}\n", (fs::path(run.folder) / training::kModelFile).string()));
@@ -240,7 +245,7 @@ void add_lm_train(CLI::App& parent, Session& session) {
                                "nsimplex lm train --tokens train.bin val.bin --vocabulary 50304 "
                                "--out runs/gpt\n"
                                "nsimplex lm train --resume runs/first",
-                   .acts = {.device = true},
+                   .acts = {.device = true, .log = true},
                    .files = {training::kModelFile},
                    .named_after = [options] { return first_input(options->corpus); }},
                   options, run_train);

@@ -16,6 +16,7 @@
 #include "cli/former_options.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
+#include "cli/run_writers.h"
 #include "support/error.h"
 
 namespace nsimplex::cli {
@@ -167,6 +168,14 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
         command.add_option("--device", options.device, "Device: cpu, cuda, cuda:1");
     common(offer(device, {"cpu", "cuda"})->capture_default_str());
   }
+  if (text.acts.log || text.resumes) {
+    common(command
+               .add_option("--log", options.log,
+                           "Also hand metrics.jsonl to these: tensorboard, wandb, mlflow")
+               ->delimiter(',')
+               ->check(one_of({"tensorboard", "wandb", "mlflow"}))
+               ->type_name("NAME,..."));
+  }
   common(
       command.add_flag("--json", options.json, "Print JSON, one object per line, and no progress"));
   return command;
@@ -198,6 +207,8 @@ int run_command(CommonOptions& options, const CommandText& text, const std::func
   }
   const NewRunFolder folder(options, text.named_after ? text.named_after() : "");
   apply(options);
+  const std::unique_ptr<RunWriters> writers = start_writers(options);
+  options.writers = writers.get();
   try {
     return run();
   } catch (const Interrupted&) {

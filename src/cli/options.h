@@ -44,6 +44,8 @@ CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices)
 std::string with_suggestion(std::string message, const std::string& word,
                             const std::vector<std::string>& candidates, size_t skipped = 0);
 
+class RunWriters;
+
 /// Options that commands share; the options of a command derive from this. A command offers only
 /// those that have an effect in it.
 struct CommonOptions {
@@ -55,6 +57,7 @@ struct CommonOptions {
   int threads = 0;  ///< 0: torch's default
   std::string device = "cpu";
   bool json = false;             ///< JSON lines on standard output, no progress
+  std::vector<std::string> log;  ///< writers that get metrics.jsonl, too
 
   // The framework fills these in before the command runs.
   std::string command_name;  ///< for example nsimplex lab chains
@@ -63,6 +66,7 @@ struct CommonOptions {
   std::string command_line;                ///< the typed command, to repeat it
   std::string config_toml;                 ///< every option of the command, as --config reads it
   training::Ranks* ranks = &training::only_rank();  ///< the processes that run the command together
+  RunWriters* writers = nullptr;                    ///< those of --log, while the command runs
 
   c10::Device torch_device() const;
 };
@@ -78,7 +82,7 @@ struct Session {
 
 /// Which of the common options have an effect in a command. The others are not offered.
 struct ActingOptions {
-  bool out = true, seed = true, threads = true, device = false;
+  bool out = true, seed = true, threads = true, device = false, log = false;
 };
 
 struct CommandText {

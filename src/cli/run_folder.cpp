@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "cli/output.h"
+#include "cli/run_writers.h"
 #include "cli/text_flags.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
@@ -183,6 +184,7 @@ RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(o
   file_.emplace(path, options.resume.empty() ? 0 : read_earlier(path));
   io::sync_folder_of(path);
   synced_ = std::chrono::steady_clock::now();
+  if (options.writers != nullptr) options.writers->begin();
 }
 
 RunLog::~RunLog() noexcept(false) {

@@ -27,7 +27,7 @@ struct Place : test::TemporaryFolder {
                                  const std::string& steps = "20") const {
     std::vector<std::string> all = {
         "lm",       "train", "--text",  *this / "text", "--layers",  "2",  "--every", "2",
-        "--heads",  "2",     "--width",   "16",           "--context", "16", "--batch", "2",
+        "--heads",  "2",     "--width", "16",           "--context", "16", "--batch", "2",
         "--window", "4,16",  "--steps", steps,          "--threads", "1"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
