@@ -13,13 +13,13 @@ bootstrap-test:
 bootstrap-clang:
 	@tools/bootstrap clang
 
-# Library, command line and Python package; the tests are built with make test.
+# Library, command line and Python package for this machine; the tests are built with make test.
 build: bootstrap
-	@tools/build release --target nsimplex_cli
+	@tools/build release --native --target nsimplex_cli
 
 # The experiments besides, which nsimplex lab runs.
 lab: bootstrap
-	@tools/build release --target nsimplex_cli nsimplex_lab_cli
+	@tools/build release --native --target nsimplex_cli nsimplex_lab_cli
 
 # The exit code is bad when either runner's is; both always run, and their summaries come last.
 test: bootstrap-test

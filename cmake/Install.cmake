@@ -53,9 +53,9 @@ if(NSIMPLEX_APP)
   set_target_properties(nsimplex_cli nsimplex_lab_cli PROPERTIES
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../lib;${nsimplex_torch_path}")
   install(TARGETS nsimplex_cli nsimplex_lab_cli RUNTIME DESTINATION bin)
-  set_target_properties(nsimplex_cli_module PROPERTIES
+  set_target_properties(nsimplex_cli_library nsimplex_cli_module PROPERTIES
     BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;${nsimplex_torch_path}")
-  install(TARGETS nsimplex_cli_module LIBRARY DESTINATION lib)
+  install(TARGETS nsimplex_cli_library nsimplex_cli_module LIBRARY DESTINATION lib)
   if(TARGET nsimplex_sentencepiece)
     set_target_properties(nsimplex_sentencepiece PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
     install(TARGETS nsimplex_sentencepiece LIBRARY DESTINATION lib)

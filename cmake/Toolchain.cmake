@@ -26,6 +26,22 @@ else()
 endif()
 set(NSIMPLEX_HWY_DISABLED_TARGETS "${nsimplex_disabled_targets}" CACHE STRING "Highway's targets that are not compiled")
 
+# A build for this machine alone has kernels for its own level, and the portable ones.
+option(NSIMPLEX_NATIVE "Leave out kernels for SIMD levels that this machine lacks or has better ones than" OFF)
+set(nsimplex_hwy_disabled_targets "${NSIMPLEX_HWY_DISABLED_TARGETS}")
+if(NSIMPLEX_NATIVE AND NOT CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  include(CheckCXXSourceRuns)
+  check_cxx_source_runs("int main() {
+    return !(__builtin_cpu_supports(\"avx512f\") && __builtin_cpu_supports(\"avx512bw\") &&
+             __builtin_cpu_supports(\"avx512cd\") && __builtin_cpu_supports(\"avx512dq\") &&
+             __builtin_cpu_supports(\"avx512vl\")); }" NSIMPLEX_HAS_AVX512)
+  if(NSIMPLEX_HAS_AVX512)
+    set(nsimplex_hwy_disabled_targets "(${nsimplex_hwy_disabled_targets}|HWY_AVX2)")
+  else()
+    set(nsimplex_hwy_disabled_targets "(${nsimplex_hwy_disabled_targets}|HWY_AVX3)")
+  endif()
+endif()
+
 if(NSIMPLEX_SANITIZE)
   add_compile_options(-fsanitize=${NSIMPLEX_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${NSIMPLEX_SANITIZE})

@@ -111,7 +111,7 @@ def _join(seconds: float) -> str:
 
 
 def _run(group: str, words: list[str]) -> int:
-    library = PREFIX / "lib" / "libnsimplex_cli.so"
+    library = PREFIX / "lib" / "nsimplex_ranks.so"
     if not library.exists():
         return _fail(f"no command line at {library}; build it with: make build")
     os.environ.setdefault("NSIMPLEX_PYTHON", sys.executable)

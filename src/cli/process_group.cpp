@@ -1,6 +1,6 @@
-// The entry of libnsimplex_cli.so, which python/nsimplex/_on_ranks.py loads: the command line on the ranks
-// of a process group of torch.distributed. No program links this file, because c10d is a part of
-// torch that a build of torch may lack.
+// The entry of nsimplex_ranks.so, which python/nsimplex/_on_ranks.py loads: the command line on the
+// ranks of a process group of torch.distributed. It lies apart from libnsimplex_cli.so, which every
+// program loads, because c10d is a part of torch that a build of torch may lack.
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>

@@ -45,7 +45,8 @@ def newest_glibc(binary: Path) -> str:
 
 def prepare(build: Path, into: Path) -> int:
     library, program = build / "lib" / "libnsimplex.so", build / "bin" / "nsimplex"
-    commands = build / "lib" / "libnsimplex_cli.so"  # the program for python -m nsimplex.lm
+    commands = build / "lib" / "libnsimplex_cli.so"
+    ranks = build / "lib" / "nsimplex_ranks.so"  # the program for python -m nsimplex.lm
     if not library.exists():
         print(f"gpu_day: no {library}; build the library for the torch of that machine first:")
         print(f"  cmake --preset release -B {build} -DNSIMPLEX_TESTS=OFF -DNSIMPLEX_BENCH=OFF \\")
@@ -65,14 +66,14 @@ def prepare(build: Path, into: Path) -> int:
     shutil.copyfile(info, package / "_build_info.py")
 
     # Stripped: symbols for debuggers are most of the size.
-    for source, folder in ((library, "lib"), (commands, "lib"), (program, "bin")):
+    for source, folder in ((library, "lib"), (commands, "lib"), (ranks, "lib"), (program, "bin")):
         (package / folder).mkdir(exist_ok=True)
         if source.exists():
             target = package / folder / source.name
             subprocess.run(["strip", "-o", target, source], check=True)
             target.chmod(0o755)
             print(f"{target.name}: {target.stat().st_size >> 20} MiB, glibc {newest_glibc(target)}")
-    for binary in filter(Path.exists, (library, program)):
+    for binary in filter(Path.exists, (library, commands)):
         for path in missing_libraries(binary):
             shutil.copyfile(path.resolve(), package / "lib" / path.name)
             print(f"{binary.name} needs {path.name}, which comes along")

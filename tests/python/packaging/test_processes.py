@@ -15,6 +15,7 @@ def files_of(folder):
         folder / "bin" / "nsimplex",
         folder / "lib" / "libnsimplex.so",
         folder / "lib" / "libnsimplex_cli.so",
+        folder / "lib" / "nsimplex_ranks.so",
         folder / "lib" / "nsimplex_sentencepiece.so",
     ]
 
