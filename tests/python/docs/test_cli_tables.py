@@ -26,7 +26,7 @@ Positionals:
 
 Options:
   -h,--help           Help
-  --same INT          In both [[1,2]]
+  --same INT          In both [1,2]
 
 Common options:
   --seed N            Seed
@@ -40,7 +40,7 @@ Second
 
 Options:
   -h,--help           Help
-  --same INT          In both [[1,2]]
+  --same INT          In both [1,2]
   --a-rather-long-name-of-an-option A|B
                       Text below
 END
