@@ -10,6 +10,7 @@
 
 #include "analysis/collapse.h"
 #include "support/plain_tensor.h"
+#include "support/size_limits.h"
 
 namespace nsimplex {
 
@@ -36,11 +37,17 @@ std::vector<Tensor> checked_weights(const std::string& argument, at::TensorList 
   return checked;
 }
 
-Tensor checked_tokens(const std::string& function, const Tensor& tokens) {
+// The logits of n tokens at order N are n^(N+1) numbers.
+Tensor checked_tokens(const std::string& function, const Tensor& tokens, size_t order) {
   TORCH_CHECK_TYPE(is_floating(tokens), function, "tokens: expected floating point numbers, got ",
                    tokens.scalar_type());
   TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.numel() > 0, function,
                     "tokens: expected [n, C] with at least one of each, got ", tokens.sizes());
+  int64_t logits = tokens.size(0);
+  for (size_t axis = 0; axis < order; ++axis) logits = saturating_product(logits, tokens.size(0));
+  TORCH_CHECK_VALUE(logits <= kMostMade, function, "tokens: expected at most ", kMostMade,
+                    " logits, n^(N+1) of n tokens at order N, got n = ", tokens.size(0),
+                    " and N = ", order);
   return tokens.detach().to(at::kCPU, at::kDouble);
 }
 
@@ -116,12 +123,13 @@ CollapseBound collapse_bound(at::TensorList keys, at::TensorList values, const T
   TORCH_CHECK_VALUE(!values.empty() && keys.size() == values.size() + 1, at,
                     "keys: expected one more than the ", values.size(),
                     " values, the first for the queries, got ", keys.size());
-  const Tensor own = checked_tokens(at, tokens);
+  const Tensor own = checked_tokens(at, tokens, values.size());
   return analysis::collapse_bound(checked_head(at, keys, values, output, own.size(1)), own);
 }
 
 DepthBound depth_bound(const std::vector<std::vector<CollapseHead>>& layers, const Tensor& tokens) {
-  Tensor now = checked_tokens("[depth_bound] ", tokens);
+  const size_t order = layers.empty() || layers[0].empty() ? 0 : layers[0][0].values.size();
+  Tensor now = checked_tokens("[depth_bound] ", tokens, order);
   const auto stack = checked_layers(layers, now.size(1));
   StackFactors largest{.order = static_cast<double>(stack.front().front().order())};
   std::vector<double> residuals, bounds, norms;

@@ -65,7 +65,8 @@ def depth_bound(layers: Sequence[Sequence[CollapseHead]], tokens: Tensor) -> Dep
     beta by its norm, which extends the corollary.
 
     The function computes in float64 on the CPU, without gradients. It takes O(n^(2N+1)) per head
-    and is meant for few tokens. Source: "How Smoothing is N-simplicial Attention?", Corollary 3.2.
+    and is meant for few tokens: n^(N+1) is at most 2^29. Source: "How Smoothing is N-simplicial
+    Attention?", Corollary 3.2.
 
     Raises:
         ValueError: heads of several orders, or shapes that do not fit.

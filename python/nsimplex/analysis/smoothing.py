@@ -79,7 +79,8 @@ def collapse_bound(
 
     The theorem is for product form and values, softmax, logits over sqrt(d), no mask and no skip.
     The function computes in float64 on the CPU, without gradients. It takes O(n^(2N+1)) and is
-    meant for few tokens. Source: "How Smoothing is N-simplicial Attention?", Theorem 3.1.
+    meant for few tokens: n^(N+1) is at most 2^29. Source: "How Smoothing is N-simplicial
+    Attention?", Theorem 3.1.
     """
     return CollapseBound(*operators.collapse_bound(list(keys), list(values), tokens, output))
 

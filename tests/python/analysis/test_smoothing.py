@@ -257,3 +257,15 @@ def test_collapse_bound_refuses_what_does_not_fit():
         analysis.collapse_bound(keys, values, tokens(5, 4), tokens(4, 4))
     with pytest.raises(TypeError, match=r"\[collapse_bound\] tokens: expected floating point"):
         analysis.collapse_bound(keys, values, torch.ones(5, 4, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("order, count", [(1, 2**15), (2, 1000), (3, 2**40)])
+def test_bounds_state_how_many_tokens_they_take(order, count):
+    """The logits of an order are as many numbers as a power of the tokens."""
+    keys, values = heads(order, 4, 3)
+    many = torch.ones(1, 4).expand(count, -1)
+    said = rf"tokens: expected at most 536870912 logits, .* got n = {count} and N = {order}$"
+    with pytest.raises(ValueError, match=said):
+        analysis.collapse_bound(keys, values, many)
+    with pytest.raises(ValueError, match=said):
+        analysis.depth_bound([[analysis.CollapseHead(keys, values)]], many)
