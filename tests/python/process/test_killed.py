@@ -50,7 +50,8 @@ def end(process, number, after):
 
 def moments(command, number, count):
     rng = random.Random(f"{command} {number}")
-    return [rng.uniform(_SOONEST, _LATEST) for _ in range(count)]
+    latest = 5 * _LATEST if command == "graph train" else _LATEST  # its Python starts first
+    return [rng.uniform(_SOONEST, latest) for _ in range(count)]
 
 
 def left_after(session, seconds):
@@ -173,6 +174,7 @@ RESUMED = {
     "causal classify": "TABLE --labels LABELS --encodings none,cape --splits 3 --seeds 2 --width 8 "
     "--heads 2 --layers 1"
     " --restore-epochs 1 --epochs 2 --embed-steps 5",
+    "graph train": "LINKS --task edge --target sign --model gcn --width 8 --epochs 150",
 }
 
 
@@ -199,7 +201,39 @@ def test_a_run_that_is_ended_again_and_again_reaches_the_same_bits(
             assert_whole(broken, killed=True)
         if code == 0:
             break
-    resumed = subprocess.run([*line, "--resume", broken, *QUIET], capture_output=True, text=True)
+    begun = ["--resume", broken] if (broken / "config.toml").exists() else [*words, "--out", broken]
+    resumed = subprocess.run([*line, *begun, *QUIET], capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr
     assert_whole(broken, killed=True)
     assert figures_in(broken) == figures_in(whole)
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o002], ids=oct)
+def test_files_have_the_permissions_that_umask_leaves(executable, tmp_path, mask):
+    """Those of a temporary file too, which takes the place of another one."""
+    words = ["causal", "simulate", "--nodes", "5", "--rows", "50", *QUIET]
+    line = [executable, *words, "--out", tmp_path / "run"]
+    for more in ([], ["--overwrite"]):
+        subprocess.run([*line, *more], check=True, capture_output=True, umask=mask)
+        made = [*(tmp_path / "run").rglob("*")]
+        assert made and {path.stat().st_mode & 0o777 for path in made} == {0o666 & ~mask}
+        assert (tmp_path / "run").stat().st_mode & 0o777 == 0o777 & ~mask
+
+
+def test_a_second_run_in_a_folder_is_refused(executable, inputs, tmp_path):
+    words = [inputs.get(word, word) for word in RESUMED["graph train"].split()[:-1]]
+    line = [executable, "graph", "train", *words, "100000", "--patience", "0", *QUIET]
+    first = start([*line, "--out", tmp_path / "run"])
+    try:
+        deadline = time.monotonic() + _PATIENCE
+        while not (tmp_path / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        again = [*line, "--out", tmp_path / "run", "--overwrite"]
+        resumed = [executable, "graph", "train", "--resume", tmp_path / "run", *QUIET]
+        for command in (again, resumed):
+            second = subprocess.run(command, capture_output=True, text=True)
+            assert second.returncode == 2 and first.poll() is None
+            assert second.stderr.count("\n") == 1 and "is in use by another" in second.stderr
+    finally:
+        first.kill()
+        first.wait()
