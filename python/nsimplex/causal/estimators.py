@@ -222,9 +222,17 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         ``edges().to_frame()`` is a data frame of pandas."""
         return edges_of(self)
 
-    def draw(self, columns: Sequence[str | int] = (), *, most: int = 60) -> GraphPicture:
-        """A picture of the graph; see :func:`draw_graph`."""
-        return draw_graph(self, columns=columns, most=most)
+    def draw(
+        self,
+        columns: Sequence[str | int] = (),
+        *,
+        most: int = 60,
+        reversible: Sequence[tuple[int, int]] = (),
+        truth: Any = None,
+    ) -> GraphPicture:
+        """A picture of the graph, beside a known one if there is ``truth``; see
+        :func:`draw_graph`."""
+        return draw_graph(self, columns=columns, most=most, reversible=reversible, truth=truth)
 
     def to_networkx(self) -> Any:
         """The graph for networkx; see :func:`to_networkx`."""

@@ -105,6 +105,17 @@ def test_a_known_graph_is_compared_by_colours_and_marks():
     assert {"right: in the known graph too (1)", "reversed in the known graph (1)"} <= set(texts)
 
 
+def test_a_fitted_graph_is_drawn_beside_a_known_one():
+    made = causal.simulate(nodes=4, degree=1, observations=200, seed=4)
+    graph = CausalGraph(standardise=True).fit(made.table)
+    own = graph.adjacency_
+    assert {each.kind for each in graph.draw(truth=own).facts} == {"right"}
+    assert {each.kind for each in graph.draw(truth=own.T).facts} == {"reversed"}
+    pairs = [(int(i), int(j)) for i, j in own.nonzero()]
+    for loose in (pairs, []):
+        assert graph.draw(reversible=loose).svg == causal.draw_graph(graph, reversible=loose).svg
+
+
 def heads_of(svg):
     """Left and right ends of arrow heads by the height of their tips."""
     found = {}
