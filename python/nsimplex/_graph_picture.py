@@ -206,18 +206,18 @@ class Sketch:
         labels = [short(name) for name in self.names]
         named = max((_LETTER * letters(label) for label in labels), default=0.0)
         x = min(named, PHONE / 2) + 8
-        longest = max((abs(line[i] - line[j]) for i, j in pairs), default=1)
+        longest = max((abs(line[i] - line[j]) for i, j in pairs), default=1.0)
         lines = []
         for number, edge in enumerate(self.edges):
             span = abs(line[edge.cause] - line[edge.effect]) / longest
             bulge = (PHONE - x - 8) * span**0.6 / 0.75  # a cubic arc reaches 3/4 of its controls
-            begin, end, width = ends[number, 0], ends[number, 1], self._width(edge)
+            begin, goal, width = ends[number, 0], ends[number, 1], self._width(edge)
             size = 4.5 + 1.2 * width
             side = min(size / 2.4, _PORT / 2 - 0.5)
             stop = x if edge.open else x + size
-            curve = [(x, begin), (x + bulge, begin), (x + bulge, end), (stop, end)]
-            head = None if edge.open else [(x, end), (stop, end - side), (stop, end + side)]
-            middle = np.array([x + 0.75 * bulge, (begin + end) / 2])
+            curve = [(x, begin), (x + bulge, begin), (x + bulge, goal), (stop, goal)]
+            head = None if edge.open else [(x, goal), (stop, goal - side), (stop, goal + side)]
+            middle = np.array([x + 0.75 * bulge, (begin + goal) / 2])
             lines.append(
                 _Line(
                     edge, np.array(curve), None if head is None else np.array(head), middle, width
@@ -282,10 +282,12 @@ class Sketch:
         point = min(box.width / drawing.width, box.height / drawing.height) * 72 / axes.figure.dpi
         for edge, curve, head, middle, width in drawing.lines:
             paint, mark, _ = KINDS[edge.kind]
-            look = dict(color=colour(paint), alpha=_opacity(edge.frequency))
+            look: dict[str, Any] = dict(color=colour(paint), alpha=_opacity(edge.frequency))
             codes = [Path.MOVETO] + [Path.CURVE4] * (len(curve) - 1)
             dashes = (0, tuple(d / width for d in _DASHES)) if edge.weight < 0 else "-"
-            line = dict(fill=False, linewidth=width * point, linestyle=dashes, capstyle="butt")
+            line: dict[str, Any] = dict(
+                fill=False, linewidth=width * point, linestyle=dashes, capstyle="butt"
+            )
             axes.add_patch(PathPatch(Path(curve, codes), **line, **look))
             if head is not None:
                 axes.add_patch(Polygon(head, linewidth=0, **look))
@@ -295,7 +297,9 @@ class Sketch:
         ink, card = colour("--ink"), colour("--card")
         for node, x, y, width in drawing.boxes:
             corner = (x - width / 2, y - _HEIGHT / 2)
-            frame = dict(boxstyle="round,pad=0,rounding_size=6", facecolor=card, edgecolor=ink)
+            frame: dict[str, Any] = dict(
+                boxstyle="round,pad=0,rounding_size=6", facecolor=card, edgecolor=ink
+            )
             thick = (2.5 if node in self.chosen else 1) * point
             axes.add_patch(FancyBboxPatch(corner, width, _HEIGHT, linewidth=thick, **frame))
             text = dict(ha="center", va="center", color=ink, fontsize=12 * point, parse_math=False)

@@ -24,53 +24,9 @@
 #include "support/log.h"
 
 namespace nsimplex::cli {
-namespace {
 
-namespace fs = std::filesystem;
-
-// The interpreter runs isolated (-I): neither the current folder nor the environment adds to its
-// imports. The program adds two folders: the package that was built with this executable, and the
-// user's own packages. If a package is missing, it prints one line instead of a traceback.
-constexpr char kLoader[] = R"py(
-import importlib, site, sys
-folder, command, module, package, extra = sys.argv[1:6]
-del sys.argv[1:6]
-if folder:
-    sys.path.insert(0, folder)
-sys.path.append(site.getusersitepackages())
-try:
-    main = importlib.import_module(module).main
-except ImportError as error:
-    needs = f"packages nsimplex and {package}" if package else "package nsimplex"
-    pip = f"{sys.executable} -m pip install"
-    if package and (error.name or "").partition(".")[0] == package:
-        install = f"{pip} {package} (the extra {extra})"
-    else:
-        own = f"'.[{extra}]'" if extra else "."
-        install = f"in nsimplex's folder: {pip} --no-build-isolation {own}"
-    sys.exit(f"nsimplex: {command} needs the Python {needs} ({error}); {install}")
-sys.exit(main())
-)py";
-
-// $NSIMPLEX_PYTHON, which the wheel's script sets to its own; otherwise the interpreter of the
-// build.
-std::string interpreter(const std::string& command) {
-  const char* named = std::getenv("NSIMPLEX_PYTHON");
-  if (named && *named) return named;
-  if (*kBuildPython) return kBuildPython;
-  throw std::runtime_error(
-      fmt::format("{} needs a Python with nsimplex; name it in NSIMPLEX_PYTHON", command));
-}
-
-// An executable in a build folder uses the package that was built with it. The library that a Python
-// process has loaded is reached by a link in that package.
-std::string own_package() {
-  std::error_code error;
-  const fs::path bin = fs::canonical(executable_folder(), error);
-  if (error) return "";
-  const fs::path package = bin.parent_path() / "python";
-  return fs::exists(package / "nsimplex") ? package.string() : "";
-}
+// The parts of PythonCompanion::Process. It is known outside this file, so they cannot be unnamed.
+namespace running {
 
 // A process that is killed and collected if an exception ends its use.
 class Child {
@@ -126,6 +82,65 @@ class Descriptor {
  private:
   int number_;
 };
+
+// A program that was started. Without pipes its input is that of this process, and its output is
+// thrown away.
+struct Started {
+  std::string interpreter;
+  Child child;
+  Descriptor output, input;
+};
+
+}  // namespace running
+
+namespace {
+
+namespace fs = std::filesystem;
+using running::Child, running::Descriptor, running::Started;
+
+// The interpreter runs isolated (-I): neither the current folder nor the environment adds to its
+// imports. The program adds two folders: the package that was built with this executable, and the
+// user's own packages. If a package is missing, it prints one line instead of a traceback.
+constexpr char kLoader[] = R"py(
+import importlib, site, sys
+folder, command, module, package, extra = sys.argv[1:6]
+del sys.argv[1:6]
+if folder:
+    sys.path.insert(0, folder)
+sys.path.append(site.getusersitepackages())
+try:
+    main = importlib.import_module(module).main
+except ImportError as error:
+    needs = f"packages nsimplex and {package}" if package else "package nsimplex"
+    pip = f"{sys.executable} -m pip install"
+    if package and (error.name or "").partition(".")[0] == package:
+        install = f"{pip} {package} (the extra {extra})"
+    else:
+        own = f"'.[{extra}]'" if extra else "."
+        install = f"in nsimplex's folder: {pip} --no-build-isolation {own}"
+    sys.exit(f"nsimplex: {command} needs the Python {needs} ({error}); {install}")
+sys.exit(main())
+)py";
+
+// $NSIMPLEX_PYTHON, which the wheel's script sets to its own; otherwise the interpreter of the
+// build.
+std::string interpreter(const std::string& command) {
+  const char* named = std::getenv("NSIMPLEX_PYTHON");
+  if (named && *named) return named;
+  if (*kBuildPython) return kBuildPython;
+  throw std::runtime_error(
+      fmt::format("{} needs a Python with nsimplex; name it in NSIMPLEX_PYTHON", command));
+}
+
+// An executable in a build folder uses the package that was built with it. The library that a Python
+// process has loaded is reached by a link in that package.
+std::string own_package() {
+  std::error_code error;
+  const fs::path bin = fs::canonical(executable_folder(), error);
+  if (error) return "";
+  const fs::path package = bin.parent_path() / "python";
+  return fs::exists(package / "nsimplex") ? package.string() : "";
+}
 
 using Taker = std::function<std::string(const Json&)>;
 
@@ -190,14 +205,6 @@ void read_lines(int pipe, int back, const Child& child, const Taker& take) {
   execvp(arguments[0], arguments);
   _exit(127);
 }
-
-// A program that was started. Without pipes its input is that of this process, and its output is
-// thrown away.
-struct Started {
-  std::string interpreter;
-  Child child;
-  Descriptor output, input;
-};
 
 Started start(const PythonProgram& program, bool piped) {
   std::vector<std::string> words{interpreter(program.command),

@@ -157,7 +157,7 @@ def draw_graph(
     known = Columns(whole.names, len(whole.names))
     centre = [_column(known, column) for column in columns]
     kinds = _kinds(whole)
-    strongest = sorted(kinds, key=lambda pair: _strength(whole, *pair, kinds[pair]), reverse=True)
+    strongest = sorted(kinds, key=lambda p: _strength(whole, p[0], p[1], kinds[p]), reverse=True)
     nodes = neighbourhood(strongest, centre, most)
     shown = [pair for pair in strongest if pair[0] in nodes and pair[1] in nodes][:_MOST_EDGES]
     drawn = sorted({*centre, *(node for pair in shown for node in pair)})

@@ -197,7 +197,7 @@ def class_in_words(name: str) -> str:
 def trained_headline(rows: list[Row]) -> tuple[str, str]:
     """The title of the page about one model, and its result in a sentence."""
     about = next((row for row in rows if row["kind"] == "graph_data"), {})
-    fit = next((row for row in reversed(rows) if row["kind"] == "graph_fit"), {})
+    fit: Row = next((row for row in reversed(rows) if row["kind"] == "graph_fit"), {})
     title = f"A model that predicts {about.get('target', 'targets of graphs')}"
     metric = next((name for name in _METRICS if number(fit, name) is not None), None)
     if metric is None:

@@ -86,8 +86,8 @@ def matrix_svg(
                 "</rect>"
             )
             if known and few:
-                at = (x + side / 2, y + side / 2 + 4)
-                parts.append(_text(said, *at, _INK, "middle", ' pointer-events="none"'))
+                centre = (x + side / 2, y + side / 2 + 4)
+                parts.append(_text(said, *centre, _INK, "middle", ' pointer-events="none"'))
     for name, middle in zip(names, middles, strict=True):
         parts.append(_text(name, left - 6, top + middle + 4, _INK, "end"))
         if few:
