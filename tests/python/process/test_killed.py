@@ -208,6 +208,56 @@ def test_a_run_that_is_ended_again_and_again_reaches_the_same_bits(
     assert figures_in(broken) == figures_in(whole)
 
 
+#: A training in Python that writes a checkpoint after each epoch; its graphs are the same each time.
+_FIT_GRAPHS = """
+import sys
+import torch
+from nsimplex import graph
+from nsimplex.nn import MessagePassing, fit_graphs, graph_training
+
+graph_training._SAVE_SECONDS = 0.0
+torch.set_num_threads(1)
+torch.manual_seed(0)
+at = torch.arange(60)
+data = graph.from_edge_index(
+    torch.stack([at, (at + 1) % 60]), 60, node_features=torch.randn(60, 2),
+    targets=at % 2, level="node", directions="both")
+model = MessagePassing("node", "classes", 2, node_channels=2, width=8, layers=1, dropout=0.2)
+split = graph.split_rows(60, (0.5, 0.25, 0.25))
+options = {"epochs": 200, "patience": 0, "folder": sys.argv[1], "resume": True}
+found = fit_graphs(model, data, split, progress=False, **options)
+print(found.test)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])
+def test_fit_graphs_that_is_ended_again_and_again_reaches_the_same_bits(
+    subprocess_env, tmp_path, number
+):
+    def line(folder):
+        return [sys.executable, "-W", "ignore", "-c", _FIT_GRAPHS, tmp_path / folder]
+
+    whole = subprocess.run(
+        line("whole"), check=True, capture_output=True, text=True, env=subprocess_env
+    )
+    rng, broken = random.Random(number), tmp_path / "broken"
+    for _ in range(8):
+        process = start(line("broken"), env=subprocess_env)
+        deadline = time.monotonic() + _PATIENCE  # its imports take seconds, the training fewer
+        while process.poll() is None and time.monotonic() < deadline and not broken.exists():
+            time.sleep(0.01)
+        error, code = end(process, number, rng.uniform(0, 4 * _LATEST))
+        assert code in (0, -number), error
+        assert_whole(broken, killed=True)
+    resumed = subprocess.run(
+        line("broken"), check=True, capture_output=True, text=True, env=subprocess_env
+    )
+    assert resumed.stdout == whole.stdout
+    for name in ("metrics.jsonl", "model.safetensors", "checkpoint.safetensors", "config.toml"):
+        assert (broken / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
 @pytest.mark.parametrize("mask", [0o077, 0o002], ids=oct)
 def test_files_have_the_permissions_that_umask_leaves(executable, tmp_path, mask):
     """Those of a temporary file too, which takes the place of another one."""
