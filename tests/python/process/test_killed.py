@@ -208,7 +208,7 @@ def test_a_run_that_is_ended_again_and_again_reaches_the_same_bits(
     assert figures_in(broken) == figures_in(whole)
 
 
-#: A training in Python that writes a checkpoint after each epoch; its graphs are the same each time.
+#: A training in Python that writes a checkpoint after each epoch, with the same graph each time.
 _FIT_GRAPHS = """
 import sys
 import torch
