@@ -23,6 +23,7 @@ from ..nn.checks import MOST_AXES, require, require_name, require_scale, require
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
 from .attention import attend, require_causal_model, stored
+from .model_files import config_told, require_enough_weights, require_plain_fields, weights_told
 
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
 
@@ -140,6 +141,18 @@ class SimplicialConfig(LlamaConfig):
     norm: Norm = "qk"
     scale: ScaleName | float | list | tuple = "standard"
     rotary: bool = False
+
+    @classmethod
+    def from_pretrained(cls, name: Any, *args, **options) -> Any:
+        inside = options.get("subfolder") or ""
+        require_plain_fields(name, inside)
+        with config_told(name, inside):
+            return super().from_pretrained(name, *args, **options)
+
+    @classmethod
+    def from_dict(cls, config_dict: Any, **options) -> Any:
+        with config_told(options.get("name_or_path") or ""):  # which AutoConfig gives
+            return super().from_dict(config_dict, **options)
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
@@ -309,6 +322,18 @@ class _Initialized(LlamaPreTrainedModel):
     _supports_flash_attn = False
     _supports_flex_attn = False
     _can_compile_fullgraph = True  # steps of one token with a static cache
+
+    @classmethod
+    def from_pretrained(cls, name: Any, *args, **options) -> Any:
+        if name is None or options.get("state_dict") is not None:
+            return super().from_pretrained(name, *args, **options)
+        inside, config = options.get("subfolder") or "", options.get("config")
+        if not isinstance(config, SimplicialConfig):
+            config = SimplicialConfig.from_pretrained(config or name, subfolder=inside)
+        if not options.get("ignore_mismatched_sizes"):
+            require_enough_weights(name, inside, cls, config)
+        with weights_told(name):
+            return super().from_pretrained(name, *args, **options)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

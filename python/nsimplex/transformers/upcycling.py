@@ -14,6 +14,7 @@ from transformers import AutoConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from .._arguments import checked, describe
+from .._printable import printable
 from ..nn.checks import require
 from ..nn.upcycling import (
     _SAMPLE,
@@ -25,6 +26,7 @@ from ..nn.upcycling import (
 )
 from .attention import attend, require_causal_model, stored
 from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
+from .model_files import config_told, require_enough_weights, require_plain_fields, weights_told
 
 __all__ = ["convert", "from_pretrained"]
 
@@ -280,18 +282,21 @@ def from_pretrained(folder: str | os.PathLike, **options) -> Any:
             ``config``.
 
     Raises:
-        ValueError: an ordinary model, a class that Transformers does not have, or weights that do
-            not fit.
+        ValueError: an ordinary model, a class that Transformers does not have, weights that do not
+            fit, or a damaged file, which the message names.
     """
     config = _config_of(folder, options)
-    plain = _class_of(config)
+    plain = _class_of(config, folder)
     made = _to_be_filled(plain, config)
     with_info = options.pop("output_loading_info", False)
     may_differ = options.pop("ignore_mismatched_sizes", False)
-    model, info = made.from_pretrained(
-        folder, config=config, output_loading_info=True, ignore_mismatched_sizes=True, **options
-    )
-    _require_fitting(info, may_differ)
+    if not may_differ:
+        require_enough_weights(folder, options.get("subfolder") or "", made, config)
+    with weights_told(folder):
+        model, info = made.from_pretrained(
+            folder, config=config, output_loading_info=True, ignore_mismatched_sizes=True, **options
+        )
+    _require_fitting(info, may_differ, folder)
     model.__class__ = plain
     return (model, info) if with_info else model
 
@@ -301,10 +306,13 @@ def _config_of(folder: str | os.PathLike, options: dict[str, Any]) -> Any:
     if config is None or isinstance(config, (str, os.PathLike)):
         source = folder if config is None else config
         place = {name: options[name] for name in _PLACE if name in options}
+        inside = place.get("subfolder") or ""
+        require_plain_fields(source, inside)
         try:
-            config = AutoConfig.from_pretrained(source, **place)
+            with config_told(source, inside):
+                config = AutoConfig.from_pretrained(source, **place)
         except (OSError, ValueError) as error:
-            if str(error).startswith("[SimplicialConfig]"):
+            if str(error).startswith(("[SimplicialConfig]", "cannot read")):
                 raise
             at = "folder" if config is None else "config"
             raise ValueError(
@@ -320,17 +328,18 @@ def _config_of(folder: str | os.PathLike, options: dict[str, Any]) -> Any:
     return config
 
 
-def _class_of(config: Any) -> Any:
+def _class_of(config: Any, folder: str | os.PathLike) -> Any:
     """The class that was saved, with its head."""
     name: Any = next(iter(config.architectures or ()), None)
     own = {each.__name__: each for each in (SimplicialForCausalLM, SimplicialModel)}
-    found: Any = own.get(name) or getattr(transformers, name or "", None)
+    named = isinstance(name, str)
+    found: Any = named and (own.get(name) or getattr(transformers, name, None))
     require(
         isinstance(found, type)
         and issubclass(found, PreTrainedModel)
         and found.config_class is type(config),
         "[from_pretrained] config.architectures: expected a class of Transformers for "
-        f"{config.model_type}, got {name}",
+        f"{config.model_type}, got {printable(name)} in {os.fspath(folder)}",
     )
     return found
 
@@ -357,7 +366,7 @@ def _to_be_filled(plain: Any, config: Any) -> Any:
     return type(plain.__name__, (plain,), {"__init__": build, "__module__": plain.__module__})
 
 
-def _require_fitting(info: dict[str, Any], may_differ: bool) -> None:
+def _require_fitting(info: dict[str, Any], may_differ: bool, folder: str | os.PathLike) -> None:
     """Check that every weight of the model was in the folder, and no other one."""
     for kind, expected in (
         ("missing_keys", "every weight of the model"),
@@ -370,5 +379,6 @@ def _require_fitting(info: dict[str, Any], may_differ: bool) -> None:
         require(
             not names,
             f"[from_pretrained] folder: expected {expected}, got {len(names)} "
-            f"{kind.removesuffix('_keys')} ({', '.join(names[:3])}{', ..' * (len(names) > 3)})",
+            f"{kind.removesuffix('_keys')} ({', '.join(names[:3])}{', ..' * (len(names) > 3)}) "
+            f"in {os.fspath(folder)}",
         )
