@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from torch import Tensor
 
 from .._arguments import checked
+from .._foreign_files import ForeignFile, foreign_file
 from .._printable import exit_code, printable
 from .._whole_file import whole_file
 from .arrays import read_columns
@@ -42,11 +44,36 @@ def open_cells(path: str | os.PathLike[str]) -> Any:
         raise ModuleNotFoundError(
             f"h5ad files need anndata: python -m pip install anndata, the extra cells ({error})"
         ) from None
-    try:
+    with foreign_file(path, "h5ad file") as file:
+        _require_own_data(path, file)
         return anndata.read_h5ad(path)
-    except Exception as error:  # h5py and anndata raise errors of many kinds
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"cannot read {os.fspath(path)}: {why}") from None
+
+
+def _require_own_data(path: str | os.PathLike[str], file: ForeignFile) -> None:
+    """Checks, before anything is read, that the arrays of a file are in it and that their sizes
+    are in proportion to its own."""
+    import h5py  # which anndata needs
+
+    sizes = [0]
+
+    def add(name: str, dataset: Any) -> None:
+        if not isinstance(dataset, h5py.Dataset):
+            return
+        where = printable(name)[:60]
+        if dataset.is_virtual or dataset.external:
+            raise ValueError(f"{file.at}array {where}: expected data of this file, got another's")
+        chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+        sizes.append((dataset.size or 0) * dataset.dtype.itemsize)
+        file.require_bytes(max(chunk, sum(sizes)), where)
+
+    def refuse(name: str, link: Any) -> None:
+        if isinstance(link, h5py.ExternalLink):
+            where = printable(name)[:60]
+            raise ValueError(f"{file.at}{where}: expected data of this file, got a link")
+
+    with h5py.File(path, "r") as content:
+        content.visititems_links(refuse)
+        content.visititems(add)
 
 
 def _words(column: Any) -> list[str]:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nsimplex import ReadingWarning
-from nsimplex.causal import CausalGraph, CausalPipeline
+from nsimplex.causal import CausalGraph, CausalPipeline, read_h5ad
 
 pandas = pytest.importorskip("pandas")
 
@@ -294,3 +294,32 @@ def test_dropped_columns_may_have_gaps_later(frame):
     assert np.array_equal(graph.transform(table.assign(flat=np.nan)), graph.transform(table))
     with pytest.raises(ValueError, match="got NaN in row 0, column growth"):
         graph.transform(table.assign(growth=np.nan))
+
+
+@pytest.mark.parametrize("kind", ["huge", "chunk", "link", "external", "virtual", "cut", "number"])
+def test_changed_h5ad_files_are_one_line_before_anything_is_allocated(kind, tmp_path):
+    anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+    path = tmp_path / "x.h5ad"
+    anndata.AnnData(np.ones((3, 2), np.float32)).write_h5ad(path)
+    if kind == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    else:
+        with h5py.File(path, "r+") as file:
+            del file["X"]
+            if kind == "huge":
+                file.create_dataset("X", (2**20, 2**20), "f4", chunks=(8, 8))
+            elif kind == "chunk":
+                file.create_dataset("X", (3, 2), "f4", maxshape=(None, None), chunks=(2**14, 2**14))
+            elif kind == "link":
+                file["X"] = h5py.ExternalLink("other.h5", "X")
+            elif kind == "external":
+                file.create_dataset("X", (3, 2), "f4", external=[("other.bin", 0, 24)])
+            elif kind == "virtual":
+                layout = h5py.VirtualLayout((3, 2), "f4")
+                layout[:] = h5py.VirtualSource("other.h5", "X", (3, 2))
+                file.create_virtual_dataset("X", layout)
+            else:
+                del file["obs"]
+                file["obs"] = 1
+    with pytest.raises(ValueError, match=r"^cannot read [^\n]*x\.h5ad: [^\n]+$"):
+        read_h5ad(path)
