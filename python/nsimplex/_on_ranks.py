@@ -4,10 +4,13 @@ process, on the ranks of torchrun if that has started it."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import datetime
 import os
+import signal
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import torch
@@ -40,13 +43,17 @@ def run_command(command: str, words: list[str]) -> int:
     if not 0 < known.rank_timeout < float("inf"):
         return _fail(f"--rank-timeout: expected a positive number, got {known.rank_timeout}")
     os.environ.pop(_PROGRAMS, None)
-    group = ""
-    if "RANK" in os.environ:
-        try:
-            group = _join(known.rank_timeout)
-        except (RuntimeError, ValueError) as error:
-            return _fail(f"cannot join the other ranks: {str(error).splitlines()[0]}")
-    return _run(group, ["nsimplex", command, *words[count:]])
+    words = ["nsimplex", command, *words[count:]]
+    if "RANK" not in os.environ:
+        return _run("", words)
+    try:
+        group, store = _join(known.rank_timeout)
+    except (RuntimeError, ValueError) as error:
+        return _fail(f"cannot join the other ranks: {str(error).splitlines()[0]}")
+    code = _run(group, words)
+    if code == 1:
+        _end_stopped_ranks(store)
+    return code
 
 
 def main(command: str) -> NoReturn:
@@ -92,8 +99,8 @@ def _timeouts(seconds: float) -> tuple[datetime.timedelta, datetime.timedelta]:
     )
 
 
-def _join(seconds: float) -> str:
-    """Joins the other ranks and returns the name of the group of all."""
+def _join(seconds: float) -> tuple[str, dist.Store]:
+    """Joins the other ranks and returns the name of the group of all, and its store."""
     from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
     from torch.distributed.distributed_c10d import _get_default_group
     from torch.distributed.rendezvous import rendezvous
@@ -107,7 +114,30 @@ def _join(seconds: float) -> str:
     )
     if ranks > 1:
         os.environ[_PROGRAMS] = f"nsimplex/{name}/program {seconds}"
-    return _get_default_group().group_name
+    group_store.set(f"process/{rank}", " ".join(_identity(os.getpid())[:-1]))
+    # All are connected before one may end, whose connections would fail for the others.
+    group_store.wait([f"process/{each}" for each in range(ranks)], start)
+    return _get_default_group().group_name, group_store
+
+
+def _identity(process: int | str) -> tuple[str, str, str, str]:
+    """What tells a process from all others on all hosts (boot, number, start), and its state."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return boot, str(process), fields[19], fields[0]
+
+
+def _end_stopped_ranks(store: dist.Store) -> None:
+    """Kills the ranks on this host that somebody has stopped, as by SIGSTOP. They would not end by
+    themselves, and torchrun waits for them for half a minute."""
+    for rank in range(int(os.environ["WORLD_SIZE"])):
+        with contextlib.suppress(RuntimeError, OSError):  # the store or the process is gone
+            if not store.check([f"process/{rank}"]):
+                continue
+            known = store.get(f"process/{rank}").decode().split()
+            *found, state = _identity(known[1])
+            if found == known and state == "T":
+                os.kill(int(known[1]), signal.SIGKILL)
 
 
 def _run(group: str, words: list[str]) -> int:

@@ -148,6 +148,8 @@ def test_a_rank_that_hangs_is_named(text, tmp_path):
             assert ranks.processes[rank].exitcode == 1
         line = ranks.error()
         assert "rank 1 did not answer for" in line
+        ranks.processes[1].join(15)
+        assert ranks.processes[1].exitcode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
