@@ -41,6 +41,8 @@ BOND_FEATURES = {
     "stereo": 6,  # none, Z, E, cis, trans, other
     "conjugated": 2,
 }
+#: The longest SMILES, in letters.
+LETTERS = 10_000
 #: Symbols of the elements by atomic number; 0 is an atom of any element.
 SYMBOLS = tuple(
     (
@@ -120,9 +122,13 @@ class _Chemistry:
         self._morgan = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
 
     def molecule(self, line: int, smiles: str, target: float) -> _Molecule:
+        if len(smiles) > LETTERS:  # RDKit takes time with their square
+            raise BadMolecule(
+                f"line {line}: expected a SMILES of at most {LETTERS} letters, got {len(smiles)}"
+            )
         parsed = self._chem.MolFromSmiles(smiles)
         if parsed is None or parsed.GetNumAtoms() == 0:
-            raise BadMolecule(f"line {line}: cannot parse the SMILES {smiles!r}")
+            raise BadMolecule(f"line {line}: cannot parse the SMILES {_quoted(smiles)}")
         fingerprint = np.packbits(self._morgan.GetFingerprintAsNumPy(parsed))
         if self._hydrogens:
             parsed = self._chem.AddHs(parsed)
@@ -145,6 +151,11 @@ def _lines(path: Path, smiles: str, target: str) -> Iterator[tuple[int, str, str
     """Line numbers, SMILES and targets of a csv file, which may be compressed."""
     for line, row in read_rows(path, (smiles, target)):
         yield line, (row[smiles] or "").strip(), (row[target] or "").strip()
+
+
+def _quoted(text: str) -> str:
+    """A text of a file for a message, cut if it is long."""
+    return repr(text if len(text) <= 60 else text[:60] + "..")
 
 
 def _number(text: str) -> float:
@@ -214,7 +225,7 @@ def convert(
                 value = _number(number)
             except ValueError:
                 raise BadMolecule(
-                    f"line {line}: expected a number in column {target!r}, got {number!r}"
+                    f"line {line}: expected a number in column {target!r}, got {_quoted(number)}"
                 ) from None
             molecules.append(chemistry.molecule(line, text, value))
         except BadMolecule as error:

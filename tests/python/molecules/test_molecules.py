@@ -119,6 +119,21 @@ def test_compressed_csv(files):
         (GOOD, ["--target", "gap", "--radius", "-1"], "radius: expected 0 or more, got -1"),
         ("smiles,gap\n", ["--target", "gap"], "no molecule in it"),
         (GOOD + "?,1,x\n", ["--target", "gap"], "line 5: cannot parse the SMILES '?'"),
+        (
+            GOOD + "(" * 3000 + ",1,x\n",
+            ["--target", "gap"],
+            f"line 5: cannot parse the SMILES '{'(' * 60}..'",
+        ),
+        (
+            GOOD + "C" * 10001 + ",1,x\n",
+            ["--target", "gap"],
+            "line 5: expected a SMILES of at most 10000 letters, got 10001",
+        ),
+        (
+            GOOD + "C," + "x" * 90 + ",x\n",
+            ["--target", "gap"],
+            f"line 5: expected a number in column 'gap', got '{'x' * 60}..'",
+        ),
     ],
 )
 def test_command_says_what_is_wrong_in_one_line(files, capsys, text, options, message):
