@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -19,6 +19,9 @@ import torch.distributed as dist
 from ._joining import agree_on_name
 from ._library import PREFIX
 from ._printable import end_process
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
 
 _DEFAULT_TIMEOUT = 600.0
 #: How long ranks wait for others to start, at least. Processes that load the libraries on a busy
@@ -99,7 +102,7 @@ def _timeouts(seconds: float) -> tuple[datetime.timedelta, datetime.timedelta]:
     )
 
 
-def _join(seconds: float) -> tuple[str, dist.Store]:
+def _join(seconds: float) -> tuple[str, Store]:
     """Joins the other ranks and returns the name of the group of all, and its store."""
     from torch._C._distributed_c10d import PrefixStore  # not in every build of torch
     from torch.distributed.distributed_c10d import _get_default_group
@@ -127,7 +130,7 @@ def _identity(process: int | str) -> tuple[str, str, str, str]:
     return boot, str(process), fields[19], fields[0]
 
 
-def _end_stopped_ranks(store: dist.Store) -> None:
+def _end_stopped_ranks(store: Store) -> None:
     """Kills the ranks on this host that somebody has stopped, as by SIGSTOP. They would not end by
     themselves, and torchrun waits for them for half a minute."""
     for rank in range(int(os.environ["WORLD_SIZE"])):

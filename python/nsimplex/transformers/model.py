@@ -143,8 +143,8 @@ class SimplicialConfig(LlamaConfig):
     rotary: bool = False
 
     @classmethod
-    def from_pretrained(cls, name: Any, *args, **options) -> Any:
-        inside = options.get("subfolder") or ""
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
+        name, inside = pretrained_model_name_or_path, options.get("subfolder") or ""
         require_plain_fields(name, inside)
         with config_told(name, inside):
             return super().from_pretrained(name, *args, **options)
@@ -324,7 +324,8 @@ class _Initialized(LlamaPreTrainedModel):
     _can_compile_fullgraph = True  # steps of one token with a static cache
 
     @classmethod
-    def from_pretrained(cls, name: Any, *args, **options) -> Any:
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
+        name = pretrained_model_name_or_path
         if name is None or options.get("state_dict") is not None:
             return super().from_pretrained(name, *args, **options)
         inside, config = options.get("subfolder") or "", options.get("config")

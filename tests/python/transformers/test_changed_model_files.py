@@ -97,6 +97,13 @@ def test_auto_classes_refuse_changed_fields_with_the_name_too(stored, tmp_path):
             assert_refused(folder, read)
 
 
+def test_the_folder_may_be_given_by_its_keyword(stored):
+    named = dict(pretrained_model_name_or_path=stored / "own")
+    config = SimplicialConfig.from_pretrained(**named)
+    own = type(build("simplicial"))
+    assert own.from_pretrained(**named, config=config).config.order == config.order
+
+
 def changed_weights(data):
     """Files of weights with another header, and cut ones."""
     (length,) = struct.unpack("<Q", data[:8])
