@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ._printable import printable
 
@@ -44,6 +46,18 @@ class ForeignFile:
             raise ValueError(
                 f"{self.at}expected at most {most} nodes in a file of its size, got {count}"
             )
+
+    def array_bytes(self, name: str, dataset: Any) -> int:
+        """The bytes of an array of an h5 file. One whose data are in other files is refused, and so
+        is one, or a chunk of it, for which the file is too small."""
+        where = printable(name)[:60]
+        if dataset.is_virtual or dataset.external:
+            raise ValueError(
+                f"{self.at}array {where}: expected data of this file, got those of others"
+            )
+        count, chunk = dataset.size or 0, math.prod(dataset.chunks or ())
+        self.require_bytes(max(count, chunk) * dataset.dtype.itemsize, where)
+        return count * dataset.dtype.itemsize
 
 
 @contextmanager

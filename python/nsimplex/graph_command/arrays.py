@@ -44,19 +44,16 @@ def read_hdf5(path: str) -> dict[str, Any]:
         raise ValueError(f"cannot read {printable(path)}: it needs the package h5py") from None
     with foreign_file(path, "h5 file") as file, h5py.File(path, "r") as content:
         own: dict[str, Any] = {}
+        total = 0
         for name in map(str, content):
-            where = f"{file.at}array {printable(name)[:60]}: "
             if not isinstance(content.get(name, getlink=True), h5py.HardLink):
-                raise ValueError(f"{where}expected data of this file, got a link")
+                where = f"{file.at}array {printable(name)[:60]}"
+                raise ValueError(f"{where}: expected data of this file, got a link")
             dataset = content[name]
-            if not isinstance(dataset, h5py.Dataset):
-                continue
-            if dataset.is_virtual or dataset.external:
-                raise ValueError(f"{where}expected data of this file, got those of others")
-            chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-            file.require_bytes(max(chunk, dataset.size * dataset.dtype.itemsize), printable(name))
-            own[name] = dataset
-        file.require_bytes(sum(each.size * each.dtype.itemsize for each in own.values()))
+            if isinstance(dataset, h5py.Dataset):
+                total += file.array_bytes(name, dataset)
+                own[name] = dataset
+        file.require_bytes(total)
         return {
             name: np.asarray(each.asstr() if each.dtype.kind in "OS" else each)
             for name, each in own.items()
