@@ -79,7 +79,8 @@ def writer_names(at: str, names: Collection[str]) -> list[str]:
     """
     for number, name in enumerate(own := list(names)):
         if name not in WRITERS:
-            raise ValueError(f"{at}: expected tensorboard, wandb or mlflow, got {name}")
+            known = f"{', '.join(WRITERS[:-1])} or {WRITERS[-1]}"
+            raise ValueError(f"{at}: expected {known}, got {name}")
         if name in own[:number]:
             raise ValueError(f"{at}: expected each writer once, got {name} twice")
         if not is_installed(name):

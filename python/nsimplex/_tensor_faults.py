@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ._hints import is_dense
 
-__all__ = ["describe", "learned_words", "tensor_fault"]
+__all__ = ["describe", "learned_words", "placed_fault", "tensor_fault"]
 
 _WORDED = (bool, int, float, str, type(None))  # entries that a message shows
 # How torch words that an operation has no rule for tensors that are placed on ranks.

@@ -101,15 +101,14 @@ def require_plain_fields(folder: str | os.PathLike[str], subfolder: str = "") ->
             if type(number) is not int or not 0 <= number <= most:
                 got = printable(number)[:80]
                 raise ValueError(f"{at}{name}: expected an integer from 0 to {most}, got {got}")
-        for name in ("id2label", "label2id"):
-            if not isinstance(fields.get(name) or {}, dict):
-                raise ValueError(f"{at}{name}: expected an object of JSON")
-        for name in ("architectures", "auto_map", "quantization_config", "self", "__dict__"):
-            kind = list if name == "architectures" else dict
-            if name.startswith(("self", "__")) and name in fields:
+        for name in ("self", "__dict__"):
+            if name in fields:
                 raise ValueError(f"{at}{name}: expected no such field")
+        objects = ("id2label", "label2id", "auto_map", "quantization_config")
+        for name, kind in [("architectures", list), *((each, dict) for each in objects)]:
             if not isinstance(fields.get(name) or kind(), kind):
-                raise ValueError(f"{at}{name}: expected {kind.__name__} of JSON")
+                of = "an object" if kind is dict else "a list"
+                raise ValueError(f"{at}{name}: expected {of} of JSON")
 
 
 def require_enough_weights(
