@@ -18,7 +18,7 @@ import numpy as np
 from ._layered import bezier_points, edge_curves, letters, lines_of, place_nodes
 from ._page import PHONE, colour, drawing_file, figure, short
 
-__all__ = ["KINDS", "Edge", "Sketch"]
+__all__ = ["Edge", "Sketch"]
 
 _WIDE = 760.0  # of rows, in pixels, if edges leave room; small graphs are stretched, at most
 _STRETCH = (4.0, 1.4)  # so many times, across and down
@@ -29,7 +29,7 @@ _PALE, _MARK = 0.5, 4.5  # opacity of an edge that no sample has; half the width
 _DASHES = (6, 4)
 
 #: Colour, mark and words of the kinds of edges; "" where no graph is known.
-KINDS = {
+_KINDS = {
     "": ("--edge", "", ""),
     "right": ("--series-3", "", "right: in the known graph too"),
     "reversed": ("--series-4", "D", "reversed in the known graph"),
@@ -54,7 +54,7 @@ class Edge:
     title: str  #: what it says under the pointer
     frequency: float | None = None  #: share of the samples that have it
     open: bool = False  #: whether its direction cannot be told
-    kind: str = ""  #: of :data:`KINDS`
+    kind: str = ""  #: of ``_KINDS``
     columns: tuple[int, int] = (0, 0)  #: its nodes by their numbers in the graph
 
 
@@ -121,30 +121,33 @@ class Sketch:
         drawing = self._in_rows(_WIDE)
         return drawing.width / 100, drawing.height / 100
 
+    @cached_property
     def _largest(self) -> float:
         return max((abs(e.weight) for e in self.edges if e.kind != "missing"), default=0.0)
 
     def _width(self, edge: Edge) -> float:
-        largest = self._largest()
+        largest = self._largest
         share = abs(edge.weight) / largest if largest and edge.kind != "missing" else 0.0
         return 1.0 + 2.5 * share
 
     @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return [(edge.cause, edge.effect) for edge in self.edges]
+
+    @cached_property
     def _rows(self) -> tuple[list[float], np.ndarray, list]:
         """The widths of the nodes, and the places of nodes and edges in rows."""
-        pairs = [(edge.cause, edge.effect) for edge in self.edges]
-        ends = Counter(effect for _, effect in pairs)
+        ends = Counter(effect for _, effect in self._pairs)
         widths = [
             max(34.0, 14 + _LETTER * letters(short(name, 24)), min(12.0 * ends[node], 130.0))
             for node, name in enumerate(self.names)
         ]
-        return widths, *place_nodes(pairs, widths, _WIDE - 2 * _MARGIN)
+        return widths, *place_nodes(self._pairs, widths, _WIDE - 2 * _MARGIN)
 
     def _in_rows(self, target: float) -> Drawing:
         """Every node below its causes."""
         if not self.names:
             return Drawing([], [], target, 2 * _MARGIN)
-        pairs = [(edge.cause, edge.effect) for edge in self.edges]
         widths, places, bends = self._rows
         middles = np.concatenate([places, *(np.reshape(each, (-1, 2)) for each in bends)])
         span = np.ptp(middles[:, 0])
@@ -154,7 +157,7 @@ class Sketch:
         across = float(np.clip(room, 1.0, _STRETCH[0]))
         scale = np.array([across, min(across, _STRETCH[1]) if target > PHONE else 1.0])
         places, bends = places * scale, [np.reshape(each, (-1, 2)) * scale for each in bends]
-        curves, rooms = edge_curves(pairs, places, bends, widths, _HEIGHT)
+        curves, rooms = edge_curves(self._pairs, places, bends, widths, _HEIGHT)
         outer = [places[:, 0] - halves, places[:, 0] + halves, *(each[:, 0] for each in curves)]
         left = float(np.concatenate(outer).min()) - _MARGIN
         width = float(np.concatenate(outer).max()) - left + _MARGIN
@@ -188,7 +191,7 @@ class Sketch:
     def _listed(self) -> Drawing:
         """One node a line, below its causes; edges are arcs beside the names, as wide as a phone,
         whatever the number of nodes."""
-        pairs = [(edge.cause, edge.effect) for edge in self.edges]
+        pairs = self._pairs
         line = lines_of(len(self.names), pairs)
         ports: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
         for number, (cause, effect) in enumerate(pairs):
@@ -228,7 +231,7 @@ class Sketch:
 
     def _keys(self) -> list[_Key]:
         """What lines mean; only what the picture has."""
-        largest, edges = self._largest(), self.edges
+        largest, edges = self._largest, self.edges
         plain = "--edge" if set(self.kinds) <= {""} else "--ink"
         keys = [_Key(f"wider: larger |weight|, up to {figure(largest)}", plain, 3.5)] * bool(edges)
         if any(edge.weight < 0 for edge in edges):
@@ -238,7 +241,7 @@ class Sketch:
             keys.append(_Key("pale colour: in few samples", plain, opacity=_PALE))
         if any(edge.open for edge in edges):
             keys.append(_Key("no arrow head: either direction", plain))
-        for kind, (paint, mark, words) in KINDS.items():
+        for kind, (paint, mark, words) in _KINDS.items():
             if kind and self.kinds[kind]:
                 keys.append(_Key(f"{words} ({self.kinds[kind]:,})", paint, mark=mark))
         return keys
@@ -281,7 +284,7 @@ class Sketch:
         box = axes.get_position().transformed(axes.figure.transFigure)
         point = min(box.width / drawing.width, box.height / drawing.height) * 72 / axes.figure.dpi
         for edge, curve, head, middle, width in drawing.lines:
-            paint, mark, _ = KINDS[edge.kind]
+            paint, mark, _ = _KINDS[edge.kind]
             look: dict[str, Any] = dict(color=colour(paint), alpha=_opacity(edge.frequency))
             codes = [Path.MOVETO] + [Path.CURVE4] * (len(curve) - 1)
             dashes = (0, tuple(d / width for d in _DASHES)) if edge.weight < 0 else "-"
@@ -324,7 +327,7 @@ def _at(point: np.ndarray) -> str:
 
 def _svg_line(line: _Line) -> str:
     edge = line.edge
-    paint, mark, _ = KINDS[edge.kind]
+    paint, mark, _ = _KINDS[edge.kind]
     i, j = edge.columns
     data = f'data-edge="" data-cause="{i}" data-effect="{j}" data-weight="{edge.weight:.6g}"'
     data += "" if edge.frequency is None else f' data-frequency="{edge.frequency:.6g}"'

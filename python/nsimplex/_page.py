@@ -15,8 +15,8 @@ from html import escape
 from ._printable import printable
 
 __all__ = [
-    "LEAST_TEXT", "PAGE_STYLE", "PHONE", "VIOLATED", "alone", "colour", "drawing_file", "figure",
-    "page", "readable", "section", "short", "table", "tile",
+    "LEAST_TEXT", "PAGE_STYLE", "PHONE", "VIOLATED", "alone", "colour", "counted", "drawing_file",
+    "figure", "page", "readable", "section", "short", "table", "tile",
 ]  # fmt: skip
 
 LEAST_TEXT = 11  #: pixels of the smallest letters, on every screen
@@ -108,7 +108,8 @@ select, input { max-width: 60vw; font: inherit; }
 .sentence .choice { text-decoration: underline dotted var(--muted); text-underline-offset: 4px; }
 .sentence .choice, [data-edge], [data-column] { cursor: pointer; }
 #said { min-height: 3em; overflow-wrap: anywhere; }
-.edge:hover { stroke-opacity: .6; } .far { opacity: .15; } [hidden], .gone { display: none; }
+[data-edge]:hover .edge { stroke-opacity: .6; }
+.far { opacity: .15; } [hidden], .gone { display: none; }
 footer { margin-top: 28px; color: var(--muted); font-size: 13px; }
 .narrow { display: none; }
 @media (max-width: 600px) {
@@ -137,17 +138,15 @@ _MOST_COLUMNS = 4  # of a table that a phone shows as it is
 VIOLATED = "violated"
 
 
-def page(
-    title: str, kind: str, lead: str, body: str, footer: str, *, head: str = "", script: str = ""
-) -> str:
-    """A whole page. `head` is added to the page's head as it is, and `script` runs at its end."""
+def page(title: str, kind: str, lead: str, body: str, footer: str, *, script: str = "") -> str:
+    """A whole page. `script` runs at its end."""
     shown = escape(title)
     run = f"<script>{script}</script>" if script else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{shown} – nsimplex</title><style>{PAGE_STYLE}</style>{head}</head><body><main>"
+        f"<title>{shown} – nsimplex</title><style>{PAGE_STYLE}</style></head><body><main>"
         f'<header><p class="kind">{escape(kind)}</p><h1>{shown}</h1>'
         f'<p class="muted">{escape(lead)}</p></header>'
         f"{body}<footer>{escape(footer)} One file, nothing is loaded from elsewhere.</footer>"
@@ -201,21 +200,28 @@ def table(
     )
 
 
-def figure(value: float | None, digits: int = 3) -> str:
-    """A number for people: at least so many digits, 2,030 and not 2.03e+03."""
+def figure(value: float | None) -> str:
+    """A number for people: three digits, or all before the point, 2,030 and not 2.03e+03."""
     if value is None or value != value:
         return "–"
     size = abs(value)
-    if size >= 10**digits and size < 1e15:
+    if 999.5 <= size < 1e15:  # 999.5 is rounded to four digits
         text = f"{value:,.0f}"
-    elif size == 0 or 1e-4 <= size < 10**digits:
-        text = f"{value:.{digits}g}"
+    elif size == 0 or 1e-4 <= size < 999.5:
+        text = f"{value:.3g}"
     elif math.isinf(value):
         text = f"{value}".replace("inf", "∞")
     else:
-        mantissa, power = f"{value:.{digits - 1}e}".split("e")
+        mantissa, power = f"{value:.2e}".split("e")
         text = f"{mantissa} × 10" + str(int(power)).translate(POWERS)
     return text.replace("-", "−")
+
+
+def counted(count: float | None, plural: str) -> str:
+    """A number and its noun: 1 row, 2,030 rows."""
+    if count is None:
+        return f"– {plural}"
+    return f"{count:,.0f} {plural.removesuffix('s') if count == 1 else plural}"
 
 
 #: Digits of an exponent.

@@ -3,9 +3,13 @@
 NSIMPLEX_BUILD_DIR set to nothing leaves sys.path alone, so that an installed package is tested.
 """
 
+import html
 import os
 import random
+import re
+import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -72,6 +76,33 @@ def executable(build):
     if not path.exists():
         pytest.skip("no command line in this build")
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A browser; tests that need one are skipped where there is none."""
+    names = "chromium", "chromium-headless-shell", "chromium-browser", "google-chrome"
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no browser")
+    return found
+
+
+@pytest.fixture
+def opened(chromium):
+    """Opens a page in a browser and returns the data attributes of its body, in which scripts of a
+    test leave what they saw."""
+
+    def open_page(path, *options):
+        words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", *options, "--dump-dom"]
+        words += [f"--user-data-dir={path.parent}/own", f"file://{path}"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        body = re.search(r'<body((?: [\w-]+="[^"]*")+)>', done.stdout)
+        assert body, done.stderr
+        found = re.findall(r' data-(\w+)="([^"]*)"', body[1])
+        return {name: html.unescape(value) for name, value in found}
+
+    return open_page
 
 
 @pytest.fixture

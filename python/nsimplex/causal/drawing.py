@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from .._arguments import checked, checked_methods, describe
-from .._page import alone, figure, short
+from .._page import alone, counted, figure, short
 from .._whole_file import require_kind, whole_file
 from .columns import Columns, Names
 from .graph_exports import KnownGraph, known_graph
@@ -36,7 +34,7 @@ class GraphPicture:
     these edges, and ``hidden`` the number of edges that it leaves out.
     """
 
-    def __init__(self, sketch: Any, hidden: int, facts: Sequence[EdgeFacts] = ()):
+    def __init__(self, sketch: Any, hidden: int, facts: Sequence[EdgeFacts]):
         self._sketch, self.hidden, self.facts = sketch, hidden, list(facts)
         self.columns = list(sketch.columns)
         self.edges = [edge.columns for edge in sketch.edges]
@@ -73,7 +71,8 @@ class GraphPicture:
                 drawn.savefig(file, format=kind[1:], metadata=date, dpi=_DOTS, bbox_inches="tight")
             return
         with whole_file(path, encoding="utf-8") as file:
-            file.write(self._page() if kind == ".html" else self.svg)
+            page = kind == ".html"
+            file.write(page_text(self._sketch, self.facts, self.hidden) if page else self.svg)
 
     def to_axes(self, ax: Any) -> Any:
         """Draws the picture into axes of matplotlib, with the legend below them, and returns them.
@@ -100,9 +99,6 @@ class GraphPicture:
         drawn = Figure(figsize=self._sketch.inches())
         self.to_axes(drawn.add_axes((0, 0, 1, 1)))
         return drawn
-
-    def _page(self) -> str:
-        return page_text(self._sketch, self.facts, self.hidden)
 
 
 def page_parts(picture: GraphPicture) -> str:
@@ -164,15 +160,16 @@ def draw_graph(
     lone = len(whole.names) - len({node for pair in kinds for node in pair} | set(drawn))
     notes = [] if shown else ["no edges"]
     if len(shown) < len(kinds):
-        notes.append(f"{len(shown):,} of {len(kinds):,} edges shown")
+        notes.append(f"{len(shown):,} of {counted(len(kinds), 'edges')} shown")
     if lone:
-        notes.append(f"{lone:,} column{'s have' if lone > 1 else ' has'} no edges")
+        notes.append(f"{counted(lone, 'columns')} {'has' if lone == 1 else 'have'} no edges")
     from .._graph_picture import Sketch  # needs numpy
 
     place = {node: at for at, node in enumerate(drawn)}
     loose = {(i, j) for i, j in reversible}
     sketch = Sketch(
-        f"Causal graph of {len(drawn)} columns with {len(shown)} edges, causes above effects",
+        f"Causal graph of {counted(len(drawn), 'columns')} with {counted(len(shown), 'edges')}, "
+        "causes above effects",
         [whole.names[node] for node in drawn],
         [_edge(whole, i, j, kinds[i, j], (i, j) in loose, place) for i, j in shown],
         drawn,
@@ -229,27 +226,31 @@ def _weight(graph: KnownGraph, i: int, j: int, kind: str) -> float:
     return (graph.figures["truth"] if kind == "missing" else graph.adjacency)[i, j].item()
 
 
+def _known(graph: KnownGraph, i: int, j: int) -> dict[str, float]:
+    """The numbers of an edge that are known."""
+    return {name: own for name, own in graph.said(i, j).items() if own == own}
+
+
 def _edge(graph: KnownGraph, i: int, j: int, kind: str, loose: bool, place: dict[int, int]) -> Edge:
     from .._graph_picture import Edge
 
-    own, weight = graph.said(i, j), _weight(graph, i, j, kind)
-    frequency = own.get("frequencies", torch.nan)
+    own, weight = _known(graph, i, j), _weight(graph, i, j, kind)
+    frequency = own.get("frequencies")
     text = f"{short(graph.names[i], 60)} → {short(graph.names[j], 60)}: "
     text += f"{'true weight' if kind == 'missing' else 'weight'} {figure(weight)}"
-    if all(own.get(end, torch.nan) == own.get(end) for end in ("low", "high")):
+    if "low" in own and "high" in own:
         text += f" [{figure(own['low'])}, {figure(own['high'])}]"
-    if frequency == frequency:
+    if frequency is not None:
         text += f", in {frequency:.0%} of the samples"
-    if own.get("scores", torch.nan) == own.get("scores"):
+    if "scores" in own:
         text += f", score {figure(own['scores'])}"
     text += f", {kind}" if kind else ""
     text += "; the direction cannot be told" if loose else ""
-    sure = frequency if frequency == frequency else None
-    return Edge(place[i], place[j], weight, text, sure, loose, kind, (i, j))
+    return Edge(place[i], place[j], weight, text, frequency, loose, kind, (i, j))
 
 
 def _facts(graph: KnownGraph, i: int, j: int, kind: str) -> EdgeFacts:
-    own, weight = graph.said(i, j), graph.adjacency[i, j].item()
+    own, weight = _known(graph, i, j), graph.adjacency[i, j].item()
     score, frequency = own.get("scores"), own.get("frequencies")
     interval = own.get("low"), own.get("high")
     return EdgeFacts(
@@ -266,7 +267,6 @@ def _column(columns: Columns, column: str | int) -> int:
 
 
 def _strength(graph: KnownGraph, i: int, j: int, kind: str) -> tuple[float, ...]:
-    own = graph.said(i, j)
-    known = [own.get(name, 0.0) for name in ("frequencies", "scores")]
-    ranks = [each if each == each else 0.0 for each in known]
+    own = _known(graph, i, j)
+    ranks = [own.get(name, 0.0) for name in ("frequencies", "scores")]
     return (kind != "missing", *ranks, abs(_weight(graph, i, j, kind)))

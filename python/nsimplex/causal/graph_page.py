@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._page import figure, page, readable, section, table
+from .._page import counted, figure, page, readable, section, table
 from .._printable import printable
 
 if TYPE_CHECKING:
@@ -90,12 +90,11 @@ def page_text(sketch: Sketch, edges: Sequence[EdgeFacts], hidden: int) -> str:
         f'shows all.</p><form id="controls" hidden>{fields}<output id="count"></output></form>',
         pictures(sketch),
     )
-    count = len(sketch.columns)
-    lead = f"{len(edges)} edges, from causes at the top down to their effects."
+    lead = f"{counted(len(edges), 'edges')}, from causes at the top down to their effects."
     return page(
-        f"Causal graph of {count} column{'' if count == 1 else 's'}",
+        f"Causal graph of {counted(len(sketch.columns), 'columns')}",
         "nsimplex causal graph",
-        lead + (f" {hidden:,} more are left out." if hidden else ""),
+        lead + (f" {hidden:,} more {'is' if hidden == 1 else 'are'} left out." if hidden else ""),
         picture + section("Edges", _table(edges)),
         "Written by nsimplex.causal.",
         script=_SCRIPT,

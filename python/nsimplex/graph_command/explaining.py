@@ -60,7 +60,7 @@ def _classes(own: GraphTuples, loaded: Loaded, recipe: Recipe) -> list[str]:
     targets = loaded.targets
     if targets is None or recipe.task != "node" or not targets.classes:
         return []
-    rows = [int(loaded.data.node_offsets[own.graph]) + node for node in own._kept()]
+    rows = [int(loaded.data.node_offsets[own.graph]) + node for node in own.kept_nodes()]
     return [targets.classes[int(targets.values[r])] if targets.known[r] else "" for r in rows]
 
 

@@ -87,7 +87,7 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
     if targets is not None and targets.known.any():
         kind: Any = recipe.kind
         found = graph_metrics(answers[targets.known], targets.values[targets.known], kind)
-        channel.line("graph_evaluation", rows=int(targets.known.sum()), **found)
+        channel.line("graph_evaluation", target_kind=kind, rows=int(targets.known.sum()), **found)
         channel.table([["known targets", ""], *([k, f"{v:.6g}"] for k, v in found.items())])
 
 

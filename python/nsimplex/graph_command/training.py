@@ -10,13 +10,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from .._choices import GraphLoss
 from .._command_channel import Channel
+from .._page import counted
 from .._whole_file import whole_file
 from ..graph import GraphData, Split, split_rows
 from ..graph.batches import numbers_of
-from ..nn.graph_losses import require_loss
+from ..nn.graph_losses import graph_metrics, require_loss
 from ..nn.graph_models import GraphModel
 from ..nn.graph_parts import GraphParts, require_apart
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
@@ -139,8 +141,7 @@ def _say_bad(channel: Channel, bad: BadRows, folder: Path | None) -> None:
         where = f", all of which {SKIPPED_FILE} lists"
         with whole_file(folder / SKIPPED_FILE, encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([["file", "line", "reason"], *rows])
-    count = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
-    channel.warning(f"DATA: {count} left out{where}; first {bad[0]}")
+    channel.warning(f"DATA: {counted(len(rows), 'rows')} left out{where}; first {bad[0]}")
     channel.table([["file", "line", "left out because"], *rows[:_MOST_BAD]])
 
 
@@ -288,21 +289,26 @@ def _splits_rows(recipe: Recipe, data: GraphData) -> bool:
     return recipe.task == "graph" or data.num_graphs == 1
 
 
-def _constant_scores(targets: Targets, split: Split) -> dict[str, float]:
-    """What the commonest class, or the mean, of the training rows scores on the other rows."""
-    found = {}
-    values = targets.values.flatten(1).float() if targets.values.dim() > 1 else targets.values
+def constant_scores(targets: Targets, split: Split) -> dict[str, float]:
+    """The metrics of a constant answer of the training rows on the other rows."""
+    answer = _constant_answer(targets, split.training)
+    kind: Any = targets.kind
+    found: dict[str, float] = {}
     for prefix, rows in (("constant_", split.validation), ("constant_test_", split.test)):
-        if not len(rows):
-            continue
-        if targets.kind in ("classes", "binary"):
-            right = values[rows] == values[split.training].mode(0).values
-            found[f"{prefix}accuracy"] = float(right.double().mean())
-        elif targets.kind == "number":
-            errors = (values[rows] - values[split.training].mean(0)).double()
-            found[f"{prefix}mae"] = float(errors.abs().mean())
-            found[f"{prefix}rmse"] = float(errors.square().mean().sqrt())
+        if len(rows):
+            scores = graph_metrics(answer.expand(len(rows), -1), targets.values[rows], kind)
+            found |= {f"{prefix}{name}": score for name, score in scores.items()}
     return found
+
+
+def _constant_answer(targets: Targets, rows: Tensor) -> Tensor:
+    """The commonest class of some rows as probabilities, or the mean of numbers, or the commoner
+    value per binary column; as floating [outputs]."""
+    values = targets.values[rows]
+    if targets.kind == "classes":
+        return F.one_hot(values.mode(0).values, targets.outputs).double()
+    mean = values.double().reshape(len(rows), -1).nanmean(0)
+    return mean if targets.kind == "number" else (mean > 0.5).double()
 
 
 def _say_data(
@@ -328,7 +334,7 @@ def _say_data(
         validation=len(split.validation),
         test=len(split.test),
         skipped=len(recipe.bad),
-        **(_constant_scores(targets, split) if _splits_rows(recipe, data) else {}),
+        **(constant_scores(targets, split) if _splits_rows(recipe, data) else {}),
     )
     rows = [
         ["task", recipe.task],

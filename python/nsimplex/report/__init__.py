@@ -25,7 +25,7 @@ from html import escape
 from pathlib import Path
 
 from .._build_info import TORCH_VERSION, VERSION
-from .._page import page, section, table, tile
+from .._page import counted, page, section, table, tile
 from .._printable import printable
 from .._whole_file import whole_file
 from .analyses import (
@@ -191,7 +191,7 @@ def shape_label(row: Row) -> str:
         parts.append(f"T = {row['seq']}")
     for name in ("heads", "threads"):
         if (count := number(row, name)) is not None:
-            parts.append(f"{count:.0f} {name if count != 1 else name[:-1]}")
+            parts.append(counted(count, name))
     return ", ".join(parts + [str(row.get("pass", ""))]).rstrip(", ")
 
 
@@ -318,9 +318,9 @@ def headline(run: Run) -> tuple[str, str]:
         return fit_headline(fits[0])
     if fits:
         return f"{len(fits)} causal graphs", "Learned from tables, with what is known about them."
-    trained = run.having_kinds({"graph_fit"})
+    trained = [f for f in run.folders if any(row["kind"] == "graph_fit" for row in f.rows)]
     if len(trained) == 1:
-        return trained_headline(next(f.rows for f in run.folders if f.path == trained[0].path))
+        return trained_headline(trained[0].rows)
     found = [t for _, kinds, t in _SECTIONS if t and run.having_kinds(set(kinds.split()))]
     found += ["Speed"] if run.bench or run.compare else []
     title = ", ".join([*found[:1], *(each[0].lower() + each[1:] for each in found[1:])])

@@ -12,7 +12,7 @@ from matplotlib.patches import Circle
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-from .._page import section, table
+from .._page import counted, section, table
 from .elements import INK, LINE, MUTED, SERIES, STYLE, amount, new_axes, spread_labels, svg
 from .learned import Ball
 from .run import Folder, Row, number
@@ -128,15 +128,14 @@ def ball_section(ball: Ball) -> str:
         if dimension == 2
         else f"its {dimension} dimensions along the two axes that show most"
     )
-    edges = f"{len(ball.edges):,} edges"
+    edges = counted(len(ball.edges), "edges")
     if len(ball.edges) > _MOST_EDGES:
         edges = f"the {_MOST_EDGES:,} heaviest of {edges}"
     return section(
         f"The Poincaré ball: {ball.name}",
-        f'<p class="muted">{count:,} nodes and {edges}, seen in {view}. Edges are geodesics from '
-        "cause to effect, a dot "
-        "is larger the more a node causes (its PageRank), and the rim is infinitely far from the "
-        "middle.</p>",
+        f'<p class="muted">{counted(count, "nodes")} and {edges}, seen in {view}. Edges are '
+        "geodesics from cause to effect, a dot is larger the more a node causes (its PageRank), "
+        "and the rim is infinitely far from the middle.</p>",
         ball_figure(ball),
     )
 

@@ -1,5 +1,4 @@
-"""Sections about causal graphs of tables: an answer beside those that know nothing, and what is
-sure about it."""
+"""Sections about causal graphs of tables: an answer beside baselines, and what is sure about it."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from html import escape
 
 import matplotlib
 
-from .._page import section, table
+from .._page import counted, section, table
 from .elements import MUTED, SERIES, STYLE, amount, finish, legend_below, new_axes, svg, whole
 from .run import Folder, Row, number
 
@@ -93,11 +92,11 @@ def _fit(row: Row, name: str) -> str:
         *(f.upper() if f != "precision" and f != "recall" else f for f in figures),
     ]
     seconds = amount(number(row, "seconds"), 3, " s")
-    beside = "Beside the known graph" if known else "Beside graphs that know nothing"
+    beside = "Beside the known graph" if known else "Beside baselines"
     return section(
         f"{beside}: {row.get('table', name)}".replace("\\", "/"),
-        f'<p class="muted">{whole(row, "observations")} observations of {whole(row, "features")} '
-        f"columns; the fit took {seconds}.</p>",
+        f'<p class="muted">{counted(number(row, "observations"), "observations")} of '
+        f"{counted(number(row, 'features'), 'columns')}; the fit took {seconds}.</p>",
         answers_figure(row, name) if known else "",
         table(
             header,
@@ -177,15 +176,16 @@ def _predicted(rows: list[Row], name: str) -> str:
 
 def fit_headline(row: Row) -> tuple[str, str]:
     """The title of the page about one learned graph, and the result in a sentence."""
-    title = f"Causal graph of {whole(row, 'features')} columns"
-    lead = f"{whole(row, 'edges')} edges, learned from {whole(row, 'observations')} rows."
+    title = f"Causal graph of {counted(number(row, 'features'), 'columns')}"
+    rows = counted(number(row, "observations"), "rows")
+    lead = f"{counted(number(row, 'edges'), 'edges')}, learned from {rows}."
     if (own := number(row, "f1")) is None:
         return title, lead
     others = {_TITLES.get(n, n): number(each, "f1") or 0.0 for n, each in _baselines(row).items()}
     lead += f" F1 against the known graph is {own:.2f}"
     if others:
         best = max(others, key=others.__getitem__)
-        lead += f"; the best that knows nothing, {best}, reaches {others[best]:.2f}"
+        lead += f"; the best baseline, {best}, reaches {others[best]:.2f}"
     return title, lead + "."
 
 

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from .._layered import causal_order
-from .._page import figure, section, short, table
+from .._page import counted, figure, section, short, table
 from ..causal.drawing import GraphPicture, draw_graph, page_parts
 from .elements import heat_map, sentence
 from .learned import MISSING, Edge, LearnedGraph
@@ -27,32 +27,27 @@ def _lone(graph: LearnedGraph, nodes: set[int]) -> str:
         return ""
     names = ", ".join(short(name, 40) for name in lone[:_MOST_LONE])
     more = f", and {len(lone) - _MOST_LONE:,} more" if len(lone) > _MOST_LONE else ""
-    count = "1 node has no edges" if len(lone) == 1 else f"{len(lone):,} nodes have no edges"
+    count = f"{counted(len(lone), 'nodes')} {'has' if len(lone) == 1 else 'have'} no edges"
     return f'<p class="muted">{count}: {escape(names + more)}.</p>'
 
 
-def _drawn(graph: LearnedGraph, chosen: Sequence[int]) -> GraphPicture:
-    """The picture of a graph, or of its part around chosen nodes."""
-    pairs = [(name, other) for name in graph.names for other in graph.names] if graph.sure else []
-    sure = [graph.sure.get(pair) for pair in pairs]
-    shape = graph.weights.shape
-    frequencies = np.array([np.nan if own is None else own.frequency for own in sure])
-    ends = {
-        end: np.array([np.nan if own is None else getattr(own, end) for own in sure])
-        for end in ("low", "high")
-    }
-    place = {name: at for at, name in enumerate(graph.names)}
-    loose = [(place[i], place[j]) for i, j in graph.reversible if i in place and j in place]
-    known = {"frequencies": frequencies, **ends} if graph.sure else {}
+def _drawn(graph: LearnedGraph, edges: list[Edge], chosen: Sequence[int]) -> GraphPicture:
+    """The picture of a graph with these edges, or of its part around chosen nodes."""
+    fields = {"frequencies": "frequency", "low": "low", "high": "high"} if graph.sure else {}
+    known = {name: np.full(graph.weights.shape, np.nan) for name in fields}
+    for edge in edges:
+        if edge.sure is not None:
+            for name, field in fields.items():
+                known[name][edge.cause, edge.effect] = getattr(edge.sure, field)
     return draw_graph(
         graph.weights,
         graph.names,
         columns=chosen,
         most=_MOST_DRAWN,
         scores=graph.scores,
-        reversible=loose,
+        reversible=[(edge.cause, edge.effect) for edge in edges if edge.open],
         truth=graph.truth,
-        **{name: values.reshape(shape) for name, values in known.items()},
+        **known,
     )
 
 
@@ -61,8 +56,8 @@ def _picture(graph: LearnedGraph, edges: list[Edge], chosen: Sequence[str]) -> s
     if not edges:
         return f"<p>The graph has no edges.</p>{_lone(graph, nodes)}"
     centre = [graph.names.index(name) for name in chosen if name in graph.names]
-    drawn, text = _drawn(graph, centre), ""
-    shown = f"{len(drawn.edges):,} of {len(edges):,} edges"
+    drawn, text = _drawn(graph, edges, centre), ""
+    shown = f"{len(drawn.edges):,} of {counted(len(edges), 'edges')}"
     if centre:
         around = escape(", ".join(short(graph.names[node], 40) for node in centre))
         text = f"<p>The picture shows {shown} around {around}.</p>"
@@ -102,10 +97,9 @@ def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
     left = ""
     if len(edges) > _MOST_ROWS:
         files = "graph.tsv and truth.tsv have" if known else "graph.tsv has"
-        left = (
-            f"<p>{len(edges) - _MOST_ROWS:,} more edges are left out of this table; {files} them "
-            "all.</p>"
-        )
+        more = counted(len(edges) - _MOST_ROWS, "more edges")
+        verb = "is" if len(edges) == _MOST_ROWS + 1 else "are"
+        left = f"<p>{more} {verb} left out of this table; {files} them all.</p>"
     header = ["cause", "effect", "weight", "score"]
     header += ["in samples", "95 % interval"] if sampled else []
     header += ["direction"] if loose else []
@@ -140,9 +134,9 @@ def learned_section(graph: LearnedGraph, columns: Sequence[str] = (), only: bool
     the strongest part around ``columns`` if there are some. ``only``: no other is on the page."""
     edges = graph.edges()
     learned = sum(edge.kind != MISSING for edge in edges)
-    counts = f"{len(graph.names):,} nodes and {learned:,} learned edges."
+    counts = f"{counted(len(graph.names), 'nodes')} and {counted(learned, 'learned edges')}."
     if graph.truth is not None:
-        counts += f" The known graph has {np.count_nonzero(graph.truth):,} edges."
+        counts += f" The known graph has {counted(int(np.count_nonzero(graph.truth)), 'edges')}."
     return section(
         "Learned graph" if only else f"Learned graph: {graph.name}",
         f'<p class="muted">{counts}</p>',

@@ -6,7 +6,7 @@ from typing import Any
 
 import matplotlib
 
-from .._page import section, short, table
+from .._page import figure, section, short, table
 from .elements import SERIES, STYLE, dashes, finish, legend_below, new_axes, svg, whole
 from .run import Folder, Row, number
 
@@ -68,7 +68,7 @@ def _last(layers: dict[tuple[float, str], list[Row]]) -> str:
     rows = []
     for (place, name), own in sorted(layers.items()):
         numbers = [number(own[-1], field) for field in ("order", *(c[0] for c in _CHARTS))]
-        cells = ["–" if value is None else f"{value:.3g}" for value in numbers]
+        cells = [figure(value) for value in numbers]
         rows.append([f"{place:g} {name}", whole(own[-1], "step"), *cells])
     header = ["layer", "step", "order", "rank", "ratio", "entropy", "|J|", "sharpness"]
     return table(header, rows)
@@ -80,7 +80,7 @@ def _points(rows: list[Row], field: str) -> list[tuple[float, float]]:
 
 
 def _chart(title: str, curves: list[tuple[str, list[tuple[float, float]]]], see: str) -> str:
-    figure, axes = new_axes(2.9)
+    drawing, axes = new_axes(2.9)
     for index, (name, points) in enumerate(curves):
         axes.plot(
             *zip(*points, strict=True),
@@ -92,5 +92,5 @@ def _chart(title: str, curves: list[tuple[str, list[tuple[float, float]]]], see:
         )
     finish(axes, "step", title)
     legend_below(axes)
-    said = "; ".join(f"{name} to {points[-1][1]:.3g}" for name, points in curves)
-    return svg(figure, title, f"{title}: {said}", see)
+    said = "; ".join(f"{name} to {figure(points[-1][1])}" for name, points in curves)
+    return svg(drawing, title, f"{title}: {said}", see)

@@ -62,7 +62,7 @@ def _chart(
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     legend_below(axes)
     said = "; ".join(
-        f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in found
+        f"{name} from {figure(points[0][1])} to {figure(points[-1][1])}" for name, points in found
     )
     return svg(drawing, title, f"{title}: {said}", see)
 
@@ -131,7 +131,7 @@ def _derivatives(layers: list[LayerReport]) -> str:
         layers,
         "|J| and its bound",
         [("at the batch", "jacobian"), ("bound", "lipschitz_bound")],
-        f"See where a small change grows: layer {place} amplifies most, by {most:.3g}; the "
+        f"See where a small change grows: layer {place} amplifies most, by {figure(most)}; the "
         "bound holds for every input of this norm, and is far above what is reached.",
         log=True,
     )
@@ -143,7 +143,7 @@ def _derivatives(layers: list[LayerReport]) -> str:
         "sensitivity and sharpness of the operator",
         curves,
         f"See which layer bends most: the second derivative of layer {place} is largest, "
-        f"with sharpness {most:.3g}; a first-order step is least reliable there.",
+        f"with sharpness {figure(most)}; a first-order step is least reliable there.",
         log=True,
     )
     return section("Derivatives", norms, sharp) if norms or sharp else ""

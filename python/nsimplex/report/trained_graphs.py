@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import matplotlib
 
-from .._page import figure, readable, section, short, table
+from .._page import counted, figure, readable, section, short, table
 from ..viz.graph_drawing import MOST_NODES, graph_drawing
 from .elements import MUTED, SERIES, STYLE, finish, new_axes, percent, spread_levels, svg, whole
 from .run import Folder, Row, having, number
 
-#: Metrics of a validation, and whether the page draws them. The first that a run has is drawn.
+#: Metrics of a validation. The page draws the first that a run has.
 _METRICS = ("mae", "rmse", "auc", "aupr", "accuracy", "f1")
 
 _RESULTS = ("graph_fit", "graph_evaluation")
@@ -35,53 +36,90 @@ def _section(folder: Folder, only: bool) -> str:
     about = next((row for row in rows if row["kind"] == "graph_data"), {})
     parts = []
     if metrics and (curve := having(epochs, "epoch", metrics[0])):
-        parts.append(_curve(folder.name, curve, metrics[0], _chance(about, metrics[0])))
+        parts.append(
+            _curve(folder.name, curve, metrics[0], number(about, f"constant_{metrics[0]}"))
+        )
     parts.append(_scores([row for row in rows if row["kind"] in _RESULTS], metrics, about))
     parts += _tuple_parts([row for row in rows if row["kind"] == "graph_tuples"])
     title = "A model of graphs" if only else f"A model of graphs: {folder.name}"
-    return section(title, f'<p class="muted">{_about(about)}</p>', *parts)
+    trained = any(row["kind"] in ("graph_epoch", "graph_fit") for row in rows)
+    return section(title, _about(about, trained), *parts)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows, or graphs, on which a result has metrics."""
+
+    name: str
+    row: Row
+    prefix: str  #: of its metrics in the row
+    count: float | None
+    unit: str
+    is_share: bool  #: whether the accuracy is a share of rows that chose nothing
+
+    def value(self, metric: str) -> float | None:
+        return number(self.row, self.prefix + metric)
+
+    def title(self) -> str:
+        at = f"epoch {whole(self.row, 'epoch')}, " if self.name == "validation" else ""
+        count = "" if self.count is None else f", {counted(self.count, self.unit)}"
+        return f"{at}{self.name}{count}"
+
+    def noun(self) -> str:
+        judged = self.row["kind"] == "graph_evaluation"
+        return self.name if judged else f"{self.name} {self.unit}"
+
+    def cell(self, metric: str) -> str:
+        value = self.value(metric)
+        judged = metric == "accuracy" and self.is_share
+        return figure(value) + (_interval(value, self.count) if judged else "")
+
+
+def _parts(row: Row, about: Row) -> list[_Part]:
+    """The parts of a result that have rows."""
+    has_share = (row.get("target_kind") or about.get("target_kind")) in ("binary", "classes")
+    unit = _unit(about)
+    if row["kind"] == "graph_evaluation":
+        found = [_Part("known targets", row, "", number(row, "rows"), "rows", has_share)]
+    else:
+        # The validation rows chose the epoch, so they are no draws like any others.
+        has_share &= unit == "rows"
+        found = [
+            _Part("validation", row, "", number(about, "validation"), unit, False),
+            _Part("test", row, "test_", number(about, "test"), unit, has_share),
+        ]
+    return [own for own in found if own.count or any(own.value(m) is not None for m in _METRICS)]
 
 
 def _scores(results: list[Row], metrics: list[str], about: Row) -> str:
     """The metrics of the validation and the test rows, with what a constant answer reaches."""
-    if not results or not metrics:
+    parts = [part for row in results for part in _parts(row, about)]
+    if not parts or not metrics:
         return ""
-    unit = "rows" if _has_rows(about) else "graphs"
-    header, body, few = [""], [[name] for name in metrics], False
-    for row in results:
-        fits = row["kind"] == "graph_fit"
-        parts = ("validation", "test") if fits else ("known targets",)
-        for part in parts:
-            prefix = "test_" if part == "test" else ""
-            count = number(about, part)
-            named = f"{part}, {_counted(count, unit)}" if fits and count is not None else part
-            header.append(
-                f"epoch {whole(row, 'epoch')}, {named}" if part == "validation" else named
-            )
-            few |= fits and count is not None and 0 < count < _FEW
-            for cells, name in zip(body, metrics, strict=True):
-                value = number(row, f"{prefix}{name}")
-                inside = _interval(value, count) if fits and unit == "rows" else ""
-                cells.append(figure(value) + (inside if name == "accuracy" else ""))
-    for prefix, words in (("", "validation"), ("test_", "test")):
-        known = [number(about, f"constant_{prefix}{name}") for name in metrics]
-        known = [0.5 if name == "auc" else own for name, own in zip(metrics, known, strict=True)]
-        if any(own is not None for own in known):
-            header.append(f"constant answer, {words}")
-            for cells, own in zip(body, known, strict=True):
-                cells.append(figure(own))
-    said = (
-        "A constant answer is the commonest class, or the mean, of the training rows. An interval "
-        "in brackets has the true accuracy with 95 % confidence."
-    )
-    if few:
-        said = f"So few {unit} say little about the model. {said}"
-    return f'{table(header, body)}<p class="muted">{said}</p>'
+    columns = [[part.title(), *map(part.cell, metrics)] for part in parts]
+    said = []
+    if small := [part for part in parts if part.count and part.count < _FEW]:
+        names = dict.fromkeys(part.noun() for part in small)
+        said.append(f"So few {' and '.join(names)} say little about the model.")
+    constants = [
+        [f"constant answer, {name}", *(figure(number(about, prefix + own)) for own in metrics)]
+        for prefix, name in (("constant_", "validation"), ("constant_test_", "test"))
+        if any(number(about, prefix + own) is not None for own in metrics)
+    ]
+    if constants:
+        said.append("A constant answer is the commonest class, or the mean, of the training rows.")
+    if any("[" in cell for own in columns for cell in own[1:]):
+        said.append(
+            "An interval in brackets has the true accuracy with 95 % confidence, if the rows are "
+            "independent draws that the training did not use."
+        )
+    header, *body = zip(["", *metrics], *columns, *constants, strict=True)
+    return table(header, body) + (f'<p class="muted">{" ".join(said)}</p>' if said else "")
 
 
-def _has_rows(about: Row) -> bool:
-    """Whether the parts of the split are rows; else they are graphs."""
-    return about.get("task") == "graph" or number(about, "graphs") == 1
+def _unit(about: Row) -> str:
+    """What the parts of the split are made of."""
+    return "rows" if about.get("task") == "graph" or number(about, "graphs") == 1 else "graphs"
 
 
 def _interval(share: float | None, count: float | None) -> str:
@@ -94,46 +132,39 @@ def _interval(share: float | None, count: float | None) -> str:
     return f" [{max(middle - half, 0):.2f}, {min(middle + half, 1):.2f}]"
 
 
-def _counted(count: float, plural: str) -> str:
-    return f"{count:,.0f} {plural if count != 1 else plural.removesuffix('s')}"
-
-
-def _about(row: Row) -> str:
+def _about(row: Row, trained: bool) -> str:
     known = [(name, number(row, name)) for name in ("graphs", "nodes", "edges", "parameters")]
-    counts = ", ".join(_counted(value, name) for name, value in known if value is not None)
+    counts = ", ".join(counted(value, name) for name, value in known if value is not None)
     words = [
         f"{name} {own}" for name in ("model", "target") if isinstance(own := row.get(name), str)
     ]
     about = escape(", ".join([*words, *([counts] if counts else [])]))
-    return (
-        f"{about + '. ' if about else ''}The epoch is chosen by the validation rows; the test "
-        "rows are read at the end."
-    )
+    said = [f"{about}."] if about else []
+    if trained:
+        read = "; the test rows are read at the end" if number(row, "test") != 0 else ""
+        said.append(f"The epoch is chosen by the validation rows{read}.")
+    return f'<p class="muted">{" ".join(said)}</p>' if said else ""
 
 
-def _chance(about: Row, metric: str) -> float | None:
-    """What a constant answer reaches on the validation rows."""
-    return 0.5 if metric == "auc" else number(about, f"constant_{metric}")
-
-
-def _curve(name: str, rows: list[Row], metric: str, chance: float | None) -> str:
+def _curve(name: str, rows: list[Row], metric: str, constant: float | None) -> str:
     with matplotlib.rc_context(STYLE):
         curves = [(metric, f"{metric} on the validation rows"), ("loss", "training loss")]
         known = [each for each in curves if having(rows, each[0])]
+        further = ": if the training loss falls further, the model may be overfitting"
+        further = further if curves[1] in known else ""
         drawing, found = new_axes(columns=len(known))
         for index, (key, title) in enumerate(known):
             axes = found[index] if len(known) > 1 else found
             points = [(row["epoch"], row[key]) for row in having(rows, key)]
             axes.plot(*zip(*points), color=SERIES[index])
-            if key == metric and chance is not None:
-                spread_levels(axes, [(chance, "constant answer", MUTED)])
+            if key == metric and constant is not None:
+                spread_levels(axes, [(constant, "constant answer", MUTED)])
             finish(axes, "epochs", title)
         return svg(
             drawing,
             f"graph-{name}-{metric}",
             " and ".join(title for _, title in known) + " over epochs",
-            f"See when {metric} stops improving: a training loss that falls further means that the "
-            "model learns its training rows by heart.",
+            f"See when {metric} stops improving{further}.",
         )
 
 
@@ -170,8 +201,8 @@ def _tuple_parts(rows: list[Row]) -> list[str]:
         )
         parts.append(table(["tuple", "weight", "even weight", "predicted node is", "head"], body))
     if len(shown) > _MOST_PREDICTIONS:
-        left = f"{len(shown) - _MOST_PREDICTIONS:,}"
-        parts.append(f'<p class="muted">{left} more predictions are in metrics.jsonl.</p>')
+        left = counted(len(shown) - _MOST_PREDICTIONS, "more predictions")
+        parts.append(f'<p class="muted">metrics.jsonl has {left}.</p>')
     return parts
 
 
@@ -207,8 +238,8 @@ def trained_headline(rows: list[Row]) -> tuple[str, str]:
     named = metric if metric == "accuracy" else metric.upper()
     lead = f"{named} {figure(number(fit, prefix + metric))}"
     count = number(about, part)
-    unit = "rows" if _has_rows(about) else "graphs"
-    lead += f" on {_counted(count, f'{part} {unit}')}" if count else f" on the {part} {unit}"
+    unit = _unit(about)
+    lead += f" on {counted(count, f'{part} {unit}')}" if count else f" on the {part} {unit}"
     constant = number(about, f"constant_{prefix}{metric}")
     lead += f"; a constant answer reaches {figure(constant)}" if constant is not None else ""
     return title, lead[0].upper() + lead[1:] + "."

@@ -9,9 +9,10 @@ from html import escape
 from .._page import drawing_file, short
 from .heaviest import LEFT_OUT
 
-_INK, _MUTED, _LINE = "var(--ink)", "var(--muted)", "var(--line)"
-_QUERY, _TUPLE, _NEGATIVE = "var(--series-2)", "var(--series-1)", "var(--bad)"
-_STEP, _MARGIN, _LONGEST = 46, 60, 12
+INK, MUTED, _LINE = "var(--ink)", "var(--muted)", "var(--line)"
+QUERY, TUPLE, _NEGATIVE = "var(--series-2)", "var(--series-1)", "var(--bad)"
+LONGEST = 12  #: letters of a label
+_STEP, _MARGIN = 46, 60
 _DARKEST = 0.75  # opacity of a square, on which numbers stay readable in light and dark
 _MOST_NUMBERS = 16  # rows of a matrix whose numbers are written
 RING = 9  #: radius of a ring around a node
@@ -29,7 +30,7 @@ def tuples_svg(query: int, tuples: Sequence[_Tuple], label: _Label) -> str:
         _arcs(
             title,
             nodes,
-            [(query, keys[0], weight, _TUPLE) for keys, weight in tuples],
+            [(query, keys[0], weight, TUPLE) for keys, weight in tuples],
             label,
             query,
         )
@@ -46,7 +47,7 @@ def graph_svg(
 ) -> str:
     """The attention graph: arcs from queries to keys, red where the curvature is negative."""
     nodes = sorted({node for edge in edges for node in edge})
-    colours = [_NEGATIVE if curvature < 0 else _TUPLE for curvature in curvatures]
+    colours = [_NEGATIVE if curvature < 0 else TUPLE for curvature in curvatures]
     arcs = [(e[0], e[1], w, c) for e, w, c in zip(edges, weights, colours, strict=True)]
     notes = ["" if math.isnan(c) else f", curvature {c:g}" for c in curvatures]
     return _arcs("attention graph", nodes, arcs, label, None, notes)
@@ -78,7 +79,7 @@ def matrix_svg(
             x, y = left + side * column, top + side * row
             said = f"{value:.2f}" if known else "none"
             paint = (
-                f"fill: {_TUPLE}; fill-opacity: {_DARKEST * value:.3f}" if known else "fill: none"
+                f"fill: {TUPLE}; fill-opacity: {_DARKEST * value:.3f}" if known else "fill: none"
             )
             parts.append(
                 f'<rect x="{x}" y="{y}" width="{side}" height="{side}" style="stroke: {_LINE}; '
@@ -87,27 +88,28 @@ def matrix_svg(
             )
             if known and few:
                 centre = (x + side / 2, y + side / 2 + 4)
-                parts.append(_text(said, *centre, _INK, "middle", ' pointer-events="none"'))
+                parts.append(text(said, *centre, INK, "middle", ' pointer-events="none"'))
     for name, middle in zip(names, middles, strict=True):
-        parts.append(_text(name, left - 6, top + middle + 4, _INK, "end"))
+        parts.append(text(name, left - 6, top + middle + 4, INK, "end"))
         if few:
-            parts.append(_text(name, left + middle, top - 7, _INK, "middle"))
+            parts.append(text(name, left + middle, top - 7, INK, "middle"))
     length = side * count
     for end in ends[:-1]:
         at = side * end
         parts.append(
             f'<path d="M{left} {top + at}h{length}M{left + at} {top}v{length}" '
-            f'style="stroke: {_INK}; stroke-width: 2px"/>'
+            f'style="stroke: {INK}; stroke-width: 2px"/>'
         )
     return drawing_file(title, left + length + 10, top + length + 10, parts)
 
 
-def _text(
-    text: str, x: float, y: float, colour: str, anchor: str = "middle", more: str = ""
+def text(
+    words: str, x: float, y: float, colour: str, anchor: str = "middle", more: str = ""
 ) -> str:
+    """Words at a point. ``more``: other attributes."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more} style="fill: {colour}">'
-        f"{escape(text)}</text>"
+        f"{escape(words)}</text>"
     )
 
 
@@ -143,15 +145,17 @@ def _arcs(
         )
         parts.append(f"{drawn}<title>{escape(note)}</title></path>")
     for node in nodes:
-        colour = _QUERY if node == query else _INK
-        parts.append(_dot(at[node], ground, colour))
-        parts.append(_text(short(label(node), _LONGEST), at[node], ground + 18, colour))
-        parts.append(_text(str(node), at[node], ground + 33, _MUTED))
+        colour = QUERY if node == query else INK
+        parts.append(dot(at[node], ground, f"fill: {colour}"))
+        parts.append(text(short(label(node), LONGEST), at[node], ground + 18, colour))
+        parts.append(text(str(node), at[node], ground + 33, MUTED))
     return drawing_file(title, width, ground + 44, parts)
 
 
-def _dot(x: float, y: float, colour: str) -> str:
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" style="fill: {colour}"/>'
+def dot(x: float, y: float, style: str, radius: int = 4, note: str = "") -> str:
+    """A node; the note is its title."""
+    title = f"<title>{escape(note)}</title>" if note else ""
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" style="{style}">{title}</circle>'
 
 
 def _circle(
@@ -175,18 +179,18 @@ def _circle(
         strength = _strength(weight, most)
         kind = ("loop", "edge", "triangle")[len(corners) - 1] if len(corners) < 4 else "hyperedge"
         style = (
-            f"fill: {_TUPLE}; fill-opacity: {0.45 * strength:.2f}; stroke: {_TUPLE}; "
+            f"fill: {TUPLE}; fill-opacity: {0.45 * strength:.2f}; stroke: {TUPLE}; "
             f"stroke-opacity: {strength:.2f}; stroke-width: {1 + 2 * strength:.1f}px"
         )
         points = [point(node, radius) for node in corners]
         parts.append(shape(points, style, kind, _note(label, (query, *keys), weight)))
     for node in nodes:
-        colour = _QUERY if node == query else _INK
+        colour = QUERY if node == query else INK
         (x, y), (u, v) = point(node, radius), point(node, radius + 14)
         side = math.cos(angle[node])
         anchor = "middle" if abs(side) < 0.2 else ("start" if side > 0 else "end")
-        parts.append(_dot(x, y, colour))
-        parts.append(_text(f"{short(label(node), _LONGEST)} {node}", u, v + 4, colour, anchor))
+        parts.append(dot(x, y, f"fill: {colour}"))
+        parts.append(text(f"{short(label(node), LONGEST)} {node}", u, v + 4, colour, anchor))
     return drawing_file(title, 2 * centre, 2 * centre, parts)
 
 
@@ -215,7 +219,7 @@ def _strength(weight: float, most: float) -> float:
 
 def _note(label: _Label, nodes: Sequence[int], weight: float) -> str:
     names = ", ".join(
-        label(node) if node == LEFT_OUT else f"{short(label(node), _LONGEST)} {node}"
+        label(node) if node == LEFT_OUT else f"{short(label(node), LONGEST)} {node}"
         for node in nodes
     )
     return f"({names}): {100 * weight:.2f} %"

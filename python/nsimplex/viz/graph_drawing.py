@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 import torch
 from torch import Tensor
 
 from .._page import drawing_file, short
-from .drawing import RING, Point, shape
+from .drawing import INK, LONGEST, MUTED, QUERY, RING, TUPLE, Point, dot, shape, text
 
 #: Nodes of a drawing: more cannot be told apart at the width of a telephone.
 MOST_NODES = 40
@@ -18,9 +17,6 @@ _MOST_LABELS = 24  # nodes that all have labels; above, only those of tuples hav
 _WIDTH, _MARGIN = 360, 34  # letters of 12 pixels stay readable where a picture is 360 pixels wide
 _NAME = 15 + RING  # the foot of a node's name below the node and its ring
 _STEPS = 150  # of the layout
-_LONGEST = 12  # letters of a label
-_INK, _MUTED = "var(--ink)", "var(--muted)"
-_TUPLE, _TARGET = "var(--series-1)", "var(--series-2)"
 #: Of classes of nodes: none is that of a tuple or of the prediction.
 _CLASSES = [
     f"var({name})" for name in ("--series-3", "--series-4", "--bad", "--series-5", "--muted")
@@ -73,7 +69,7 @@ def graph_drawing(
     at = {node: points[number] for node, number in place.items()}
     parts = []
     for each in (each for each in edges if inside(each)):
-        style = f"fill: {_MUTED}; fill-opacity: 0.08; stroke: {_MUTED}; stroke-opacity: 0.45"
+        style = f"fill: {MUTED}; fill-opacity: 0.08; stroke: {MUTED}; stroke-opacity: 0.45"
         parts.append(shape([at[node] for node in each], style, "edge", ""))
     most = max((weight for _, weight in tuples), default=0.0)
     drawn: dict[tuple[int, ...], float] = {}  # a tuple of several heads and orders is drawn once
@@ -84,11 +80,11 @@ def graph_drawing(
     for nodes, weight in sorted(drawn.items(), key=lambda own: own[1]):
         strength = 0.25 + 0.75 * weight / most if most > 0 else 0.25
         style = (
-            f"fill: {_TUPLE}; fill-opacity: {0.35 * strength:.2f}; stroke: {_TUPLE}; "
+            f"fill: {TUPLE}; fill-opacity: {0.35 * strength:.2f}; stroke: {TUPLE}; "
             f"stroke-opacity: {strength:.2f}; stroke-width: {1.5 + 3 * strength:.1f}px"
         )
         note = (
-            f"({', '.join(short(labels[node], _LONGEST) for node in nodes)}): {100 * weight:.2f} %"
+            f"({', '.join(short(labels[node], LONGEST) for node in nodes)}): {100 * weight:.2f} %"
         )
         parts.append(shape([at[node] for node in nodes], style, "tuple", note))
     named = {*target, *(node for nodes in drawn for node in nodes)}
@@ -96,30 +92,21 @@ def graph_drawing(
     names = sorted(set(classes) - {""})
     paints = dict(zip(names, _CLASSES)) if len(names) <= len(_CLASSES) else {}
     for node in order:
-        colour = _TARGET if node in target else _INK
-        fill = paints.get(classes[node], _INK) if paints else colour
+        colour = QUERY if node in target else INK
+        fill = paints.get(classes[node], INK) if paints else colour
         x, y = at[node]
-        ring = f"; stroke: {_TARGET}; stroke-width: 2.5px" if paints and node in target else ""
-        note = f"<title>{escape(short(classes[node]))}</title>" if paints and classes[node] else ""
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{5 if paints else 4}" style="fill: {fill}{ring}'
-            f'">{note}</circle>'
-        )
+        ring = f"; stroke: {QUERY}; stroke-width: 2.5px" if paints and node in target else ""
+        note = short(classes[node]) if paints and classes[node] else ""
+        parts.append(dot(x, y, f"fill: {fill}{ring}", 5 if paints else 4, note))
         if every or node in named:
-            parts.append(
-                f'<text x="{x:.1f}" y="{y + _NAME:.1f}" text-anchor="middle" '
-                f'style="fill: {colour}">{escape(short(labels[node], _LONGEST))}</text>'
-            )
+            parts.append(text(short(labels[node], LONGEST), x, y + _NAME, colour))
     across = _MARGIN / 2
     for name, paint in paints.items():
-        label = short(name, _LONGEST)
+        label = short(name, LONGEST)
         if across + 18 + 7 * len(label) > _WIDTH:
             across, height = _MARGIN / 2, height + 18
-        parts.append(f'<circle cx="{across}" cy="{height:.1f}" r="5" style="fill: {paint}"/>')
-        parts.append(
-            f'<text x="{across + 10}" y="{height + 4:.1f}" style="fill: {_MUTED}">{escape(label)}'
-            "</text>"
-        )
+        parts.append(dot(across, height, f"fill: {paint}", 5))
+        parts.append(text(label, across + 10, height + 4, MUTED, "start"))
         across += 30 + 7 * len(label)
     height += 14 if paints else 0
     shown = f"{len(order)} of {len(labels)}" if len(order) < len(labels) else str(len(labels))

@@ -86,7 +86,7 @@ class GraphTuples:
     def nearby(self) -> GraphTuples:
         """The part of the graph that is drawn, with its nodes numbered anew. Tuples that have other
         nodes are left out."""
-        kept = self._kept()
+        kept = self.kept_nodes()
         place = {node: at for at, node in enumerate(kept)}
         moved = lambda nodes: tuple(place[node] for node in nodes)
         inside = lambda nodes: all(node in place for node in nodes)
@@ -100,8 +100,8 @@ class GraphTuples:
             labels=[self.labels[node] for node in kept],
         )
 
-    def _kept(self) -> list[int]:
-        """The nodes that are drawn."""
+    def kept_nodes(self) -> list[int]:
+        """The numbers of the nodes that are drawn, in ascending order."""
         tuples = [each.nodes for each in self.tuples]
         return nearby_nodes(len(self.labels), self.edges, [self.target, *tuples])
 

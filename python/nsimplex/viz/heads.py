@@ -87,17 +87,17 @@ def heads_svg(views: TupleView | Sequence[TupleView]) -> str:
         >>> heads_svg(view(q, [k]))[:4]
         '<svg'
     """
-    return alone(heads_drawing(_views_of(views, "heads_svg")))
+    found = _views_of(views, "heads_svg")
+    return alone(heads_drawing(found, head_distances(found).tolist()))
 
 
-def heads_drawing(views: Sequence[TupleView]) -> str:
-    """The drawing of :func:`heads_svg` in the colours of a page."""
+def heads_drawing(views: Sequence[TupleView], distances: Sequence[Sequence[float]]) -> str:
+    """The drawing of :func:`heads_svg` in the colours of a page, of :func:`head_distances`."""
     notes = [
         f"{printable(each.name) or 'attention'}, order {each.order}, head {head}"
         for each in views
         for head in range(each.heads)
     ]
-    distances = head_distances(list(views)).tolist()
     return matrix_svg("distances between heads", distances, notes, [v.heads for v in views])
 
 

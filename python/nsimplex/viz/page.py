@@ -169,8 +169,8 @@ def _differences(views: list[TupleView]) -> list[str]:
         f"layer.head, and the layers are: {escape(layers)}."
     )
     names = [f"{at}.{head}" for at, each in enumerate(shown) for head in range(each.heads)]
-    rows = []
-    for name, row in zip(names, head_distances(shown).tolist(), strict=True):
+    distances, rows = head_distances(shown).tolist(), []
+    for name, row in zip(names, distances, strict=True):
         others = [(d, other) for d, other in zip(row, names, strict=True) if other != name]
         known = sorted((d, other) for d, other in others if d == d)
         ends = [known[0], known[-1]] if known else []
@@ -182,7 +182,7 @@ def _differences(views: list[TupleView]) -> list[str]:
         section(
             "Differences between heads",
             _muted(see),
-            readable(heads_drawing(shown), "wide", largest=1.3),
+            readable(heads_drawing(shown, distances), "wide", largest=1.3),
             f'<div class="narrow">{listed}</div>',
         )
     ]

@@ -3,6 +3,7 @@ input."""
 
 import csv
 import json
+import math
 import subprocess
 
 import numpy
@@ -11,7 +12,10 @@ import torch
 from graph_sets import Channel, predicted, predictions, rings, trained, two_groups, write
 
 from nsimplex import graph
+from nsimplex.graph import Split
 from nsimplex.graph_command.predicting import load
+from nsimplex.graph_command.tables import Targets
+from nsimplex.graph_command.training import constant_scores
 from nsimplex.nn import GraphTransformer, MessagePassing
 from nsimplex.nn.graph_training import Stopped
 
@@ -91,6 +95,40 @@ def test_graphs_have_targets_of_every_kind(tmp_path, target, kind, columns):
     rows = predictions(tmp_path)
     assert [row["graph"] for row in rows] == [f"r{k}" for k in range(20)]
     assert list(rows[0]) == ["graph", *columns]
+
+
+NONE = math.nan
+
+
+@pytest.mark.parametrize(
+    ("kind", "training", "others", "scores"),
+    [
+        ("classes", [0, 2, 2], [2, 2, 0, 1], {"accuracy": 0.5}),
+        ("number", [[1], [3]], [[2], [5]], {"mae": 1.5, "rmse": 4.5**0.5}),
+        ("number", [[1, NONE], [3, 4]], [[2, NONE], [5, 4]], {"mae": 1, "rmse": 3**0.5}),
+        (
+            "binary",
+            [[1], [1], [0]],
+            [[1], [0], [1], [1]],
+            {"auc": 0.5, "aupr": 0.75, "accuracy": 0.75, "f1": 6 / 7},
+        ),
+        (
+            "labels",
+            [[1, 0], [1, NONE], [NONE, 0], [0, 0]],
+            [[1, 1], [0, NONE], [1, 0]],
+            {"auc": 0.5, "aupr": 7 / 12, "accuracy": 7 / 12, "f1": 0.4},
+        ),
+    ],
+)
+def test_a_constant_answer_has_the_metrics_of_a_model(kind, training, others, scores):
+    """The commonest class, mean or commoner values of the training rows, on the rows that are
+    known of the others."""
+    values = torch.tensor([*training, *others])
+    known = torch.ones(len(values), dtype=torch.bool)
+    split = Split(*torch.arange(len(values)).split([len(training), len(others), 0]))
+    outputs = 3 if kind == "classes" else values.size(1)
+    found = constant_scores(Targets(values, known, kind, [], outputs), split)
+    assert found == pytest.approx({f"constant_{name}": score for name, score in scores.items()})
 
 
 @pytest.mark.parametrize("directed", [False, True])

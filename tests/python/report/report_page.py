@@ -55,7 +55,7 @@ def write_lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-_SENTENCE = re.compile(r'<p class="see">See [^<]+\.</p>(<div style="max-width: \d+px">)?$')
+_SENTENCE = re.compile(r'<p class="see">See [^<]+\.</p>$')
 
 
 def charts_of(text):

@@ -218,7 +218,7 @@ def trained_rows():
     counts = {"graphs": 1, "nodes": 40, "edges": 99, "parameters": 1234}
     parts = {"validation": 16, "test": 4, "constant_accuracy": 0.25, "constant_test_accuracy": 0.5}
     about = {"kind": "graph_data", "task": "node", "model": "gcn", "target": "species"}
-    rows = [about | counts | parts]
+    rows = [about | {"target_kind": "classes"} | counts | parts]
     for epoch in (1, 2, 3):
         rows.append({"kind": "graph_epoch", "epoch": epoch, "loss": 1 / epoch, "accuracy": 0.5})
     result = {"epoch": 2, "epochs": 3, "accuracy": 0.8125, "test_accuracy": 0.75}
@@ -242,15 +242,84 @@ def test_a_trained_model_of_graphs_has_its_curve_and_metrics(tmp_path):
     text, page = read(tmp_path)
     assert "<h1>A model that predicts species</h1>" in text
     assert "Accuracy 0.75 on 4 test rows; a constant answer reaches 0.5." in page.text
-    cells = re.findall(r"<td[^>]*>([^<]*)", text)  # with Wilson's intervals
-    assert cells[:5] == ["accuracy", "0.812 [0.57, 0.93]", "0.75 [0.30, 0.95]", "0.25", "0.5"]
+    cells = re.findall(r"<td[^>]*>([^<]*)", text)  # with Wilson's interval
+    assert cells[:5] == ["accuracy", "0.812", "0.75 [0.30, 0.95]", "0.25", "0.5"]
     assert "epoch 2, validation, 16 rows" in page.text and "test, 4 rows" in page.text
-    assert "So few rows say little about the model." in page.text
+    assert "So few validation rows and test rows say little about the model." in page.text
     assert "constant answer" in charts_of(text)[0] and "1,234 parameters" in page.text
+    assert "if the training loss falls further, the model may be overfitting" in page.text
     assert "accuracy on the validation rows" in text and "target species, 1 graph, 4" in page.text
     many = [rows | {"validation": 160, "test": 1} for rows in trained_rows()[:1]]
     write_lines(tmp_path / "metrics.jsonl", [*many, *trained_rows()[1:]])
-    assert "test, 1 row" in read(tmp_path)[1].text
+    words = read(tmp_path)[1].text
+    assert "test, 1 row" in words and "So few test rows say little" in words
+
+
+FEW, CONSTANT, BRACKETS = "So few", "A constant answer is", "An interval in brackets"
+
+
+@pytest.mark.parametrize(
+    "about, results, header, sentences",
+    [
+        (
+            {"target_kind": "binary", "validation": 50, "constant_auc": 0.5, "test": 0},
+            [{"auc": 0.9, "accuracy": 0.8}],
+            ["epoch 2, validation, 50 rows", "constant answer, validation"],
+            {CONSTANT},
+        ),
+        (
+            {"target_kind": "labels", "validation": 50, "test": 40},
+            [{"accuracy": 0.8, "test_accuracy": 0.75}],
+            ["epoch 2, validation, 50 rows", "test, 40 rows"],
+            set(),
+        ),
+        (
+            {"target_kind": "number", "validation": 50, "test": 20},
+            [{"mae": 0.8, "test_mae": 0.75}],
+            ["epoch 2, validation, 50 rows", "test, 20 rows"],
+            {FEW},
+        ),
+        (
+            {},
+            [{"kind": "graph_evaluation", "target_kind": "classes", "rows": 40, "accuracy": 0.75}],
+            ["known targets, 40 rows"],
+            {BRACKETS},
+        ),
+        (
+            {},
+            [{"kind": "graph_evaluation", "target_kind": "labels", "rows": 9, "accuracy": 0.75}],
+            ["known targets, 9 rows"],
+            {FEW},
+        ),
+    ],
+)
+def test_metrics_of_models_come_with_the_sentences_that_they_need(
+    tmp_path, about, results, header, sentences
+):
+    rows = [{"kind": "graph_data", "task": "node", "graphs": 1} | about] if about else []
+    rows += [{"kind": "graph_fit", "epoch": 2, "epochs": 3} | result for result in results]
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    text, page = read(tmp_path)
+    assert re.findall(r'<th scope="col">([^<]+)', text) == header
+    assert {words for words in (FEW, CONSTANT, BRACKETS) if words in page.text} == sentences
+    assert ("0.75 [0.60, 0.86]" in page.text) == (BRACKETS in sentences)
+    assert ("The epoch is chosen by" in page.text) == bool(about)
+    assert ("the test rows are read at the end" in page.text) == bool(about.get("test"))
+
+
+def test_a_constant_answer_of_the_training_is_beside_every_metric(tmp_path):
+    about = {"kind": "graph_data", "task": "node", "graphs": 1, "target": "odd", "test": 40}
+    constants = {"constant_test_auc": 0.5, "constant_test_aupr": 0.25}
+    epochs = [{"kind": "graph_epoch", "epoch": epoch, "auc": 0.75} for epoch in (1, 2)]
+    fit = {"kind": "graph_fit", "epoch": 2, "auc": 0.75, "test_auc": 0.7, "test_aupr": 0.6}
+    write_lines(tmp_path / "metrics.jsonl", [about | constants, *epochs, fit])
+    text, page = read(tmp_path)
+    assert "AUC 0.7 on 40 test rows; a constant answer reaches 0.5." in page.text
+    # None of the validation is in the lines, and no loss is.
+    assert "constant answer" not in charts_of(text)[0] and "overfitting" not in page.text
+    write_lines(tmp_path / "metrics.jsonl", [about | {"constant_auc": 0.5}, *epochs, fit])
+    text, page = read(tmp_path)
+    assert "constant answer" in charts_of(text)[0] and "reaches" not in page.text
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import test_causal_report
 from report_page import read, write_lines
 
 from nsimplex._layered import causal_order, crossings, layers_of, place_nodes
-from nsimplex._page import short
+from nsimplex._page import counted, figure, short
 from nsimplex.report import write_report
 from nsimplex.report.elements import shades
 from nsimplex.report.learned import (
@@ -198,6 +198,40 @@ def test_names_may_be_anything(tmp_path):
         assert words in page.text, words
     assert "n" * 100 not in text and "\u202e" not in text
     assert short("n" * 5000) == "n" * 11 + "…" + "n" * 6
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (None, "–"),
+        (math.nan, "–"),
+        (0.0, "0"),
+        (0.00012345, "0.000123"),
+        (9.9e-5, "9.90 × 10⁻⁵"),
+        (-0.9996, "−1"),
+        (999.4, "999"),
+        (999.6, "1,000"),
+        (-999.7, "−1,000"),
+        (2030.4, "2,030"),
+        (1e15, "1.00 × 10¹⁵"),
+        (-math.inf, "−∞"),
+    ],
+)
+def test_numbers_are_written_for_people(value, text):
+    assert figure(value) == text
+
+
+def test_nouns_go_with_their_numbers():
+    numbers = [None, 0, 1, 1.0, 2030]
+    said = ["– more edges", "0 more edges", "1 more edge", "1 more edge", "2,030 more edges"]
+    assert [counted(number, "more edges") for number in numbers] == said
+
+
+def test_a_graph_of_one_edge_is_counted_in_the_singular(tmp_path):
+    write_run(tmp_path, ["a", "b", "c"], np.array([[0, 1.5, 0], [0, 0, 0], [0, 0, 0]]))
+    text = read(tmp_path)[1].text
+    assert "3 nodes and 1 learned edge." in text and "1 node has no edges: c" in text
+    assert "1 column has no edges" in text and "2 columns with 1 edge," in text
 
 
 def test_a_lone_surrogate_in_a_name_does_no_harm(tmp_path):
