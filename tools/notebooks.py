@@ -203,8 +203,7 @@ def main() -> None:
             found += differences(notebook, results)
         else:
             print(*[result.printed for result in results if result], sep="", end="")
-    print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
-    sys.exit(bool(found))
+    sys.exit("\n".join(found) or None)
 
 
 if __name__ == "__main__":

@@ -151,9 +151,9 @@ def command(extra: list[str], setup: Setup) -> dict:
     words += ["--device", setup.device, "--steps", str(setup.size(40, 4)), "--bf16", "--json"]
     words += ["--batch", str(setup.size(8, 2)), "--eval-every", "0", "--log-every", "2"]
     words += ["--eval-tokens", "1024", "--warmup", "2"]
-    words += [
-        f"--{'width' if name == 'dim' else name}={value}" for name, value in shape(setup).items()
-    ]
+    sizes = shape(setup)
+    sizes["width"] = sizes.pop("dim")
+    words += [f"--{name}={value}" for name, value in sizes.items()]
     words += ["--window", f"{setup.size(16, 4)},{setup.size(256, 8)}", *extra]
     done = subprocess.run(words, env=env, capture_output=True, text=True)
     file = folder / "run" / "metrics.jsonl"

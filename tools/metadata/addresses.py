@@ -16,13 +16,18 @@ LINK_OR_CODE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
-__all__ = ["LINK_OR_CODE", "Provider", "absolute_links", "repository_in", "urls"]
+__all__ = ["LINK_OR_CODE", "Provider", "absolute_links", "repository", "repository_in", "urls"]
 
 
 def repository_in(citation):
     """The address that the text of a CITATION.cff gives, or nothing."""
     found = re.search(r"^repository-code: \"?([^\s\"]+)\"?$", citation, re.MULTILINE)
     return found[1] if found else ""
+
+
+def repository():
+    """The address that this project's CITATION.cff gives, or nothing."""
+    return repository_in((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 
 def urls(repository, version):
@@ -57,10 +62,10 @@ class Provider:
     """What scikit-build-core asks for `readme` and `urls`, after `version` is known."""
 
     def dynamic_metadata(self, settings, project):
-        repository = repository_in((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+        address = repository()
         page = (ROOT / "README.md").read_text(encoding="utf-8")
-        text = absolute_links(page, repository, project["version"])
+        text = absolute_links(page, address, project["version"])
         return {
             "readme": {"text": text, "content-type": "text/markdown"},
-            "urls": urls(repository, project["version"]),
+            "urls": urls(address, project["version"]),
         }

@@ -19,13 +19,12 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools" / part) for part in ("", "site", "metadata")]
 
 import notebooks  # noqa: E402
-from addresses import LINK_OR_CODE, repository_in  # noqa: E402
+from addresses import LINK_OR_CODE, repository  # noqa: E402
 from reference import REFERENCE  # noqa: E402
 
 FIRST = (
@@ -47,10 +46,6 @@ def copy_pages(pages: Path) -> list[Path]:
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, pages / name)
     return names
-
-
-def repository() -> str:
-    return repository_in((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 
 def colab_link(notebook: Path, address: str) -> str:
@@ -109,12 +104,6 @@ def rewrite_links(pages: Path, names: list[Path]) -> None:
         text = (pages / name).read_text(encoding="utf-8")
         text = LINK_OR_CODE.sub(link_rewriter(name, pages), text)
         (pages / name).write_text(text, encoding="utf-8")
-
-
-def public_names(module: ModuleType) -> list[str]:
-    """The classes and functions of its ``__all__``."""
-    values = {name: getattr(module, name) for name in module.__all__}
-    return [name for name, value in values.items() if inspect.isclass(value) or callable(value)]
 
 
 def read_from(module: str, name: str) -> str:

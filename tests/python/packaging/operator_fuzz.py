@@ -61,6 +61,15 @@ def limit_memory(more):
     warnings.simplefilter("ignore")
 
 
+def answer(compute):
+    """The error of a call in one line; empty if there is none."""
+    try:
+        compute()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".replace("\n", "\\n")
+    return ""
+
+
 def main(seed, first, last):
     limit_memory(_MEMORY)
     for number in range(first, last):
@@ -68,13 +77,9 @@ def main(seed, first, last):
         print(number, name, flush=True)
         if last == first + 1:
             print("\n".join(lines), flush=True)
-        try:
-            call(name, lines)
-            answer = "returns"
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
+        said = answer(lambda name=name, lines=lines: call(name, lines))
         if last == first + 1:
-            print(answer)
+            print(said or "returns")
     print("done", flush=True)
 
 

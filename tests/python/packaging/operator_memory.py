@@ -8,7 +8,9 @@ or the type and the words of the error.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+import operator_fuzz
 import operator_mutations
 import torch
 from torch.utils import _pytree as pytree
@@ -44,12 +46,8 @@ def main() -> None:
     for name, place, divisor, learned in cases():
         print(f"{name} at place {place}, {divisor}, {learned}", flush=True)
         arguments, options = changed(name, place, divisor, learned)
-        answer = ""
-        try:
-            getattr(torch.ops.nsimplex, name)(*arguments, **options)
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}".replace("\n", "\\n")
-        print(answer, flush=True)
+        operator = partial(getattr(torch.ops.nsimplex, name), *arguments, **options)
+        print(operator_fuzz.answer(operator), flush=True)
 
 
 if __name__ == "__main__":

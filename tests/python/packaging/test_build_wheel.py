@@ -71,7 +71,7 @@ def tool(tmp_path, monkeypatch):
     functions["subprocess"] = type("Subprocess", (), {"run": staticmethod(pip)})
     functions["finish"] = finish
     functions["packages_inside"] = lambda tree: ["libeigen3-dev"]
-    functions["add_sbom"] = lambda tree, packages: (tree / "sbom").write_text(" ".join(packages))
+    functions["add_sbom"] = lambda tree, packages, _: (tree / "sbom").write_text(" ".join(packages))
     functions["minor_of_torch"] = lambda chosen: (
         "2.13" if "TORCH_PYTHON" in chosen else script["minor_of_torch"](chosen)
     )

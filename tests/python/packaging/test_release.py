@@ -198,6 +198,8 @@ def test_wrong_arguments_are_refused(project, words, message):
         (f"{URL}/", URL),
         ("git@example.org:somebody/nsimplex.git", URL),
         ("ssh://git@example.org/somebody/nsimplex.git", URL),
+        ("ssh://git@example.org:22/somebody/nsimplex.git", URL),
+        ("https://example.org/nsimplex", ""),
         ("/srv/nsimplex", ""),
         ("../nsimplex", ""),
         ("file:///srv/nsimplex", ""),
