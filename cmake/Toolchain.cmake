@@ -26,10 +26,11 @@ else()
 endif()
 set(NSIMPLEX_HWY_DISABLED_TARGETS "${nsimplex_disabled_targets}" CACHE STRING "Highway's targets that are not compiled")
 
-# A build for this machine alone has kernels for its own level, and the portable ones.
+# A build for this machine alone has kernels for its own level, and the portable ones. A list of the user's own stays.
 option(NSIMPLEX_NATIVE "Leave out kernels for SIMD levels that this machine lacks or has better ones than" OFF)
 set(nsimplex_hwy_disabled_targets "${NSIMPLEX_HWY_DISABLED_TARGETS}")
-if(NSIMPLEX_NATIVE AND NOT CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+if(NSIMPLEX_NATIVE AND NOT CMAKE_CROSSCOMPILING AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND
+   NSIMPLEX_HWY_DISABLED_TARGETS STREQUAL nsimplex_disabled_targets)
   include(CheckCXXSourceRuns)
   check_cxx_source_runs("int main() {
     return !(__builtin_cpu_supports(\"avx512f\") && __builtin_cpu_supports(\"avx512bw\") &&
