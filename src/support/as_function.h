@@ -1,3 +1,5 @@
+// Turns the errors of plain code into those of a public function, with its name in front.
+
 #pragma once
 
 #include <c10/util/Exception.h>

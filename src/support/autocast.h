@@ -1,3 +1,5 @@
+// A scope in which torch.autocast is off.
+
 #pragma once
 
 #include <ATen/autocast_mode.h>

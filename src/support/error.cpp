@@ -1,3 +1,5 @@
+// Escapes the message of an InputError, so that names from files cannot act on a terminal.
+
 #include "support/error.h"
 
 #include "support/printable.h"

@@ -1,3 +1,5 @@
+// Finds the folder of the running program.
+
 #pragma once
 
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+// Connects the struct of an operator's arguments with the flat list that the dispatcher passes.
+
 #pragma once
 
 #include <ATen/core/List.h>

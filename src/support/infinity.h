@@ -1,3 +1,5 @@
+// Infinity as a double.
+
 #pragma once
 
 #include <limits>

@@ -1,3 +1,5 @@
+// Records Ctrl-C next to the signal handler of the host program.
+
 #include "support/interruptible.h"
 
 #include <atomic>

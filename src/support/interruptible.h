@@ -1,3 +1,5 @@
+// Lets Ctrl-C end a long computation in a host program such as Python.
+
 #pragma once
 
 namespace nsimplex {

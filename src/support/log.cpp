@@ -1,3 +1,5 @@
+// Writes warnings to standard error, and reads flags from the environment.
+
 #include "support/log.h"
 
 #include <cstdio>

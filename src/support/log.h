@@ -1,3 +1,5 @@
+// Declares warnings on standard error, among them the one for a fallback to the reference.
+
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,5 @@
+// The median of a list of numbers.
+
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds the value of an operator's option that is given by name.
+
 #pragma once
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,5 @@
+// Tables of the names of enum values, and the look-ups and messages that use them.
+
 #pragma once
 
 #include <array>

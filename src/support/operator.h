@@ -1,3 +1,6 @@
+// Calls registered operators, keeps calls for their backward, and decides above autograd which
+// version computes.
+
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>

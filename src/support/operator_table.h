@@ -1,3 +1,5 @@
+// One row per operator: its dtype under autocast, and how autograd and vmap treat it.
+
 #pragma once
 
 // What every operator that takes tensors does above its computation. A new operator has a line

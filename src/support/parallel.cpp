@@ -1,3 +1,5 @@
+// Runs tasks on torch's own threads.
+
 #include "support/parallel.h"
 
 #include <ATen/Parallel.h>

@@ -1,3 +1,5 @@
+// Declares how tasks are run on torch's own threads.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

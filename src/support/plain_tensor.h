@@ -1,3 +1,5 @@
+// Tells plain arrays of numbers from tensors of other layouts.
+
 #pragma once
 
 #include <ATen/EmptyTensor.h>

@@ -1,3 +1,5 @@
+// Escapes text for a line of a terminal, and reads UTF-8.
+
 #include "support/printable.h"
 
 #include <algorithm>

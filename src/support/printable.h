@@ -1,3 +1,5 @@
+// Declares the escaping of text for a terminal, and the reading of UTF-8.
+
 #pragma once
 
 #include <cstddef>

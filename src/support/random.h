@@ -1,3 +1,5 @@
+// Random numbers that depend only on a seed and a count, the same on every machine.
+
 #pragma once
 
 #include <cmath>

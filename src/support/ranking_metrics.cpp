@@ -1,3 +1,6 @@
+// Computes metrics of binary predictions and of scores, such as precision and area under the ROC
+// curve.
+
 #include "support/ranking_metrics.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares metrics of binary predictions and of scores.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Checks that throw InputError with one line.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Multiplies rows by a matrix, by the faster of MKL and oneDNN.
+
 #include "support/rows_product.h"
 
 #include <ATen/Context.h>

@@ -1,3 +1,5 @@
+// Declares products of rows and a matrix whose bits do not depend on the number of threads.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,6 @@
+// Products and sums of sizes that do not overflow, and a limit on results that sizes alone
+// determine.
+
 #pragma once
 
 #include <algorithm>

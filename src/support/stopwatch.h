@@ -1,3 +1,5 @@
+// Measures wall time and processor time.
+
 #pragma once
 
 #include <chrono>

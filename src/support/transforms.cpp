@@ -1,3 +1,5 @@
+// Finds the tensor inside the wrappers of torch.func.
+
 #include "support/transforms.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>

@@ -1,3 +1,5 @@
+// Declares how numbers are read inside the transforms of torch.func.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

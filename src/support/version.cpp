@@ -1,3 +1,5 @@
+// Returns the version of the library.
+
 #include <nsimplex/version.h>
 
 namespace nsimplex {

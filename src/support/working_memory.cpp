@@ -1,3 +1,5 @@
+// Allocates the memory of a kernel call, with large pages where they help.
+
 #include "support/working_memory.h"
 
 #include <ATen/Functions.h>

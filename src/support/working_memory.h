@@ -1,3 +1,5 @@
+// Declares the memory of a kernel for one call.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// A dense attention call as plain structs: strided arrays, visible keys, mask, dropout and options.
+
 #pragma once
 
 #include <algorithm>

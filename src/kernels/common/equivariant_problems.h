@@ -1,3 +1,6 @@
+// The calls of the equivariant kernels as plain structs: class sums, attention by pairs or tables,
+// and random features.
+
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The 16-bit storage types Bf16 and Fp16, and their conversions to and from float.
+
 #pragma once
 
 #include <bit>

@@ -1,3 +1,5 @@
+// Quotients and multiples, rounded up.
+
 #pragma once
 
 #include <cstdint>

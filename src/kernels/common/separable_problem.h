@@ -1,3 +1,5 @@
+// A separable attention call as plain structs.
+
 #pragma once
 
 #include "kernels/common/attention_problem.h"

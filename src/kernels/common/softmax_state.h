@@ -1,3 +1,5 @@
+// The online softmax of one query: a running maximum and sum from which weights and lse follow.
+
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A sparse attention call as plain structs, and the checks of its lists of tuples.
+
 #pragma once
 
 #include <algorithm>

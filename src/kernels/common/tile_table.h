@@ -1,3 +1,5 @@
+// Sizes of blocks, strips, panels and register tiles of the dense kernel, with the reason for each.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// A search for the k best keys of every query as a plain struct.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// The hash that decides which tuples dropout keeps.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,6 @@
+// Declares the kernels on rows of a class: class sums, segment sums, class outputs and random
+// features.
+
 #pragma once
 
 #include <cstddef>

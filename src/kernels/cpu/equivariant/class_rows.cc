@@ -1,3 +1,6 @@
+// Turns the sums over a query's keys into the outputs of a class, and adds rows that several
+// outputs share.
+
 #include "kernels/cpu/equivariant/class_kernels.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Adds up the look-ups of each class for every output tuple, and the transpose.
+
 #include "kernels/cpu/equivariant/class_kernels.h"
 
 #include "kernels/cpu/equivariant/equivariant_layout.h"

@@ -1,3 +1,5 @@
+// Sizes that decide how the equivariant kernels cut work into tasks.
+
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Divides segment sums and class sums into tasks of equal size.
+
 #include <algorithm>
 
 #include "kernels/cpu/equivariant/class_kernels.h"

@@ -1,3 +1,5 @@
+// Divides the groups of equivariant attention, by pairs or by tables, into tasks of equal cost.
+
 #include <algorithm>
 
 #include "kernels/cpu/equivariant/equivariant_layout.h"

@@ -1,3 +1,5 @@
+// Computes random features of queries and keys, and their gradients.
+
 #include "kernels/cpu/equivariant/class_kernels.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Runs the passes of equivariant attention over pairs of queries and keys.
+
 #include "kernels/cpu/equivariant/equivariant_layout.h"
 #include "kernels/cpu/equivariant/tuple_attention.h"
 

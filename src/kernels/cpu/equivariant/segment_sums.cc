@@ -1,3 +1,5 @@
+// Adds up rows that are selected by index, segment by segment.
+
 #include <algorithm>
 
 #include "kernels/cpu/equivariant/class_kernels.h"

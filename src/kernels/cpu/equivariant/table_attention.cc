@@ -1,3 +1,5 @@
+// Runs the passes of equivariant attention over tables of sums of keys.
+
 #include "kernels/cpu/equivariant/tuple_attention.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,3 +1,5 @@
+// Declares the kernels of equivariant attention, by pairs and by tables, and their tasks.
+
 #pragma once
 
 #include <cstddef>

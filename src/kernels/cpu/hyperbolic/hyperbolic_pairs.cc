@@ -1,3 +1,5 @@
+// Computes distances from one point of hyperbolic space to many others, and their gradients.
+
 #include "kernels/cpu/hyperbolic/hyperbolic_pairs.h"
 
 #undef HWY_TARGET_INCLUDE

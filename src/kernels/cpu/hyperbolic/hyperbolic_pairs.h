@@ -1,3 +1,5 @@
+// Declares the kernels on pairs of points of hyperbolic space.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Declares the plan and the tasks of the separable attention kernel.
+
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,5 @@
+// Runs backward tasks of separable attention on the best SIMD level.
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/separable_attention/separable_attention_backward.cc"
 #include <hwy/foreach_target.h>  // must come before highway.h

@@ -1,3 +1,5 @@
+// Computes the features elu(scale x) + 1.
+
 #include "kernels/cpu/separable_attention/separable_attention.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Block sizes and scratch memory of the separable attention kernel.
+
 #pragma once
 
 #include "kernels/common/rounding.h"

@@ -1,3 +1,5 @@
+// Divides a separable attention call into slices of features, one task each.
+
 #include "kernels/cpu/separable_attention/separable_attention_layout.h"
 #include "kernels/cpu/shared/simd.h"
 

@@ -1,3 +1,5 @@
+// Plans how the dense kernel cuts a call into tasks, and how much memory it needs.
+
 #include <algorithm>
 
 #include "kernels/cpu/shared/attention_kernel_plan.h"

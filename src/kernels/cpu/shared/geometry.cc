@@ -1,3 +1,5 @@
+// Computes the axis order, buffer sizes, packed layouts and query segments of the dense kernel.
+
 #include "kernels/cpu/shared/geometry.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the axis order, buffer sizes, packed layouts and query segments of the dense kernel.
+
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The term delta = o . dO - dlse of a query, which the gradients of all its tuples share.
+
 #pragma once
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Multiplies matrix tiles by AMX, or by plain C++ that rounds in the same way.
+
 #include "kernels/cpu/shared/matrix_tiles.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Declares matrix tiles, which AMX or plain C++ multiplies.
+
 #pragma once
 
 #include <bit>

@@ -1,3 +1,5 @@
+// Names this processor and its family, and says why a SIMD level is in use.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Lists the SIMD levels of this machine in order of speed, chooses one, and says why.
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/shared/simd.cc"
 #include <hwy/foreach_target.h>  // must come before highway.h

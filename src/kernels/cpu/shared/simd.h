@@ -1,3 +1,5 @@
+// Declares the choice of a SIMD level and the properties of the processor that it depends on.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Makes the tables of signed products from which determinants are computed.
+
 #include "kernels/cpu/shared/wedge.h"
 
 #include <array>

@@ -1,3 +1,5 @@
+// Declares the tables that compute the determinant form as a matrix product.
+
 #pragma once
 
 #include <vector>

@@ -1,3 +1,5 @@
+// Declares the plan and the tasks of the sparse attention kernel.
+
 #pragma once
 
 #include "kernels/common/sparse_problem.h"

@@ -1,3 +1,6 @@
+// Layout of a sparse attention call during computation, and the choice between tiles and single
+// tuples.
+
 #pragma once
 
 #include "kernels/cpu/shared/geometry.h"

@@ -1,3 +1,5 @@
+// Divides a sparse attention call into tasks and segments.
+
 #include <algorithm>
 
 #include "kernels/cpu/shared/simd.h"

@@ -1,3 +1,5 @@
+// Runs tasks of the top-k kernel on the best SIMD level.
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/topk/topk.cc"
 #include <hwy/foreach_target.h>  // must come before highway.h

@@ -1,3 +1,5 @@
+// Declares the plan and the tasks of the top-k kernel.
+
 #pragma once
 
 #include <cstddef>

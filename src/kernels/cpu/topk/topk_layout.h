@@ -1,3 +1,5 @@
+// Arrays of a task of the top-k kernel, and their sizes.
+
 #pragma once
 
 #include "kernels/common/rounding.h"

@@ -1,3 +1,5 @@
+// Divides a search for the k best keys into tasks.
+
 #include "kernels/cpu/shared/simd.h"
 #include "kernels/cpu/topk/topk.h"
 #include "kernels/cpu/topk/topk_layout.h"
