@@ -1,4 +1,4 @@
-// Computes distances from one point of hyperbolic space to many others, and their gradients.
+// Computes distances from one point of hyperbolic space to many others, and how they pull it.
 
 #include "kernels/cpu/hyperbolic/hyperbolic_pairs.h"
 
