@@ -1,3 +1,5 @@
+// Splits hyperedges into training, validation and test sets, and draws negative examples.
+
 #include "data/hyperedges.h"
 
 #include <algorithm>

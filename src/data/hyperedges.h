@@ -1,3 +1,5 @@
+// Declares splits of hyperedges and the sampling of negative examples.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Reads molecules from npz files and makes graph batches of them.
+
 #include "data/molecules.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares molecules, as npz files hold them, and their graph batches.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

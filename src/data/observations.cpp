@@ -1,3 +1,5 @@
+// Reads tables of observations and their labels, and preprocesses, bins and splits them.
+
 #include "data/observations.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares tables of observations, their labels and bins.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Reads one text or number per row of a table from a file.
+
 #include "data/row_texts.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares texts and numbers that belong to the rows of a table.
+
 #pragma once
 
 #include <string>

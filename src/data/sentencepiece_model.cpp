@@ -1,3 +1,5 @@
+// Checks that a SentencePiece model is safe to load.
+
 #include "data/sentencepiece_model.h"
 
 #include <array>

@@ -1,3 +1,5 @@
+// Declares the check of a SentencePiece model.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// The module nsimplex_sentencepiece.so, which calls SentencePiece for the tokenizer.
+
 #include "data/sentencepiece_module.h"
 
 #include <sentencepiece_processor.h>

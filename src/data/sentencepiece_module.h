@@ -1,3 +1,5 @@
+// Declares the interface of nsimplex_sentencepiece.so.
+
 #pragma once
 
 #include <cstddef>

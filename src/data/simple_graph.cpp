@@ -1,3 +1,5 @@
+// Reads simple graphs from molecules, graph6 and lists of edges.
+
 #include "data/simple_graph.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the reader of simple graphs from several formats.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Opens the texts of files and folders, without binary files.
+
 #include "data/text_files.h"
 
 #include <fnmatch.h>

@@ -1,3 +1,5 @@
+// Declares texts for training and evaluation.
+
 #pragma once
 
 #include <cstdint>

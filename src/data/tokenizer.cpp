@@ -1,3 +1,5 @@
+// Turns texts into bytes, SentencePiece tokens or written token numbers, and back.
+
 #include "data/tokenizer.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+// Declares tokenizers and the decoding of a stream of tokens.
+
 #pragma once
 
 #include <cstdint>

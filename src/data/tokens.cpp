@@ -1,3 +1,5 @@
+// Stores the tokens of texts and token files, and samples training batches from them.
+
 #include "data/tokens.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,5 @@
+// Declares the tokens of a corpus and the sampling of batches.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Computes neighbours, connected components, cliques and line graphs of a batch of tuples.
+
 #include "graph/adjacency.h"
 
 #include <algorithm>

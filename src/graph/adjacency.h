@@ -1,3 +1,5 @@
+// Declares neighbours, connected components, cliques and line graphs.
+
 #pragma once
 
 #include "graph/tuple_lists.h"

@@ -1,3 +1,5 @@
+// Computes discrete Ricci curvatures of the edges of a graph and of its line graph.
+
 #include "graph/curvature.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares discrete Ricci curvatures of the edges of a graph.
+
 #pragma once
 
 #include <optional>

@@ -1,3 +1,5 @@
+// Computes the exact Delaunay triangulation of points in the plane.
+
 #include "graph/delaunay.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the Delaunay triangulation of points on a grid.
+
 #pragma once
 
 #include <cstdint>

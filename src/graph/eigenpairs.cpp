@@ -1,3 +1,5 @@
+// Computes the lowest eigenvalues and eigenvectors of sparse symmetric matrices.
+
 #include "graph/eigenpairs.h"
 
 #include <Spectra/SymEigsSolver.h>

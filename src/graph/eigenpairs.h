@@ -1,3 +1,5 @@
+// Declares the lowest eigenpairs of a sparse symmetric matrix.
+
 #pragma once
 
 #include <Eigen/Dense>

@@ -1,3 +1,5 @@
+// Declares conversions between tensors and the Torch-free types of this folder.
+
 #pragma once
 
 #include <nsimplex/graph.h>

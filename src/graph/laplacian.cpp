@@ -1,3 +1,5 @@
+// Computes the lowest eigenpairs of the normalised Laplacian of a graph.
+
 #include "graph/laplacian.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Declares the spectrum of the normalised Laplacian.
+
 #pragma once
 
 #include "graph/adjacency.h"

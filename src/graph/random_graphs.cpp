@@ -1,3 +1,5 @@
+// Draws graphs that grow by preferential attachment, and sets of random points.
+
 #include "graph/random_graphs.h"
 
 #include <algorithm>

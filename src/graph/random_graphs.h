@@ -1,3 +1,5 @@
+// Declares random graphs and random sets of points.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Sorts, enumerates and checks lists of node tuples.
+
 #include "graph/tuple_lists.h"
 
 #include <algorithm>

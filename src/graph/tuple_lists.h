@@ -1,3 +1,5 @@
+// Declares lists of node tuples, views of them, and their sorting.
+
 #pragma once
 
 #include <nsimplex/symmetry.h>

@@ -1,3 +1,5 @@
+// Converts the elements of an array from a file to doubles, integers or strings.
+
 #include "io/array.h"
 
 #include <bit>

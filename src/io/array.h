@@ -1,3 +1,5 @@
+// Declares an array of a plain element type as a file holds it.
+
 #pragma once
 
 #include <cstdint>

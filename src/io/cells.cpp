@@ -1,3 +1,5 @@
+// Splits a text table into cells and detects its delimiter.
+
 #include "io/cells.h"
 
 #include <algorithm>

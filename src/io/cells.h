@@ -1,3 +1,5 @@
+// Declares the cells of a text table, and the options for its delimiter, quotes and comments.
+
 #pragma once
 
 #include <cstdint>

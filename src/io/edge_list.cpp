@@ -1,3 +1,5 @@
+// Reads a list of edges from a text and finds its header, weights and node names.
+
 #include "io/edge_list.h"
 
 #include <algorithm>

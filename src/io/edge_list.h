@@ -1,3 +1,5 @@
+// Declares lists of edges, and how they are read.
+
 #pragma once
 
 #include <span>

@@ -1,3 +1,5 @@
+// Parses graphs in the formats graph6 and GraphML.
+
 #include "io/graph_formats.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the readers of graph6 and GraphML.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Holds a file or standard input in memory, and notices a file that changes while it is in use.
+
 #include "io/input_file.h"
 
 #include <fcntl.h>

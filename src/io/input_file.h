@@ -1,3 +1,5 @@
+// Declares the bytes of input files, and the errors that name a file.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Reads and writes NumPy arrays in the npy format.
+
 #include "io/npy.h"
 
 #include <algorithm>

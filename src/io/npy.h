@@ -1,3 +1,5 @@
+// Declares the reading and writing of npy files.
+
 #pragma once
 
 #include "io/array.h"

@@ -1,3 +1,5 @@
+// Reads zip archives and the npy arrays in them.
+
 #include "io/npz.h"
 
 #include <zlib.h>

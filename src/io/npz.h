@@ -1,3 +1,5 @@
+// Declares zip archives and the npz files that NumPy makes of them.
+
 #pragma once
 
 #include <cstdint>

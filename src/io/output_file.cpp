@@ -1,3 +1,5 @@
+// Locks folders, replaces files atomically and appends lines that survive a crash.
+
 #include "io/output_file.h"
 
 #include <fcntl.h>

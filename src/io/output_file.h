@@ -1,3 +1,5 @@
+// Declares output files that are whole or absent, lines that survive a crash, and locked folders.
+
 #pragma once
 
 #include <cstddef>

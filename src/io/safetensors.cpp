@@ -1,3 +1,5 @@
+// Reads and writes safetensors files with checksums.
+
 #include "io/safetensors.h"
 
 #include <ATen/ops/empty.h>

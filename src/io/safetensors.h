@@ -1,3 +1,5 @@
+// Declares the reading and writing of safetensors files.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

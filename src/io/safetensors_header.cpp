@@ -1,3 +1,5 @@
+// Parses and checks the header of a safetensors file, its checksums included.
+
 #include "io/safetensors_header.h"
 
 #include <zlib.h>

@@ -1,3 +1,5 @@
+// Declares the header of a safetensors file, its dtypes and its checksums.
+
 #pragma once
 
 #include <array>

@@ -1,3 +1,5 @@
+// Reads tables of numbers, words and truth values from texts and arrays.
+
 #include "io/table.h"
 
 #include <algorithm>

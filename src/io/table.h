@@ -1,3 +1,5 @@
+// Declares tables of numbers with names of rows and columns, and how they are read.
+
 #pragma once
 
 #include <functional>

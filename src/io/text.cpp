@@ -1,3 +1,5 @@
+// Parses numbers and missing values, and decodes text files to UTF-8.
+
 #include "io/text.h"
 
 #include <algorithm>

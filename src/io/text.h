@@ -1,3 +1,5 @@
+// Declares how numbers, missing values and the encoding of a text are read.
+
 #pragma once
 
 #include <cstdint>

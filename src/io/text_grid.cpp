@@ -1,3 +1,5 @@
+// Decides which rows and columns of a text table are names, and returns the cells.
+
 #include "io/text_grid.h"
 
 #include <algorithm>

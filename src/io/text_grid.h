@@ -1,3 +1,5 @@
+// Declares how a text of rows and columns is read, and the record of what was decided.
+
 #pragma once
 
 #include <optional>

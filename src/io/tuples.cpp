@@ -1,3 +1,5 @@
+// Reads tuples of nodes from npz, npy, csv and tsv files.
+
 #include "io/tuples.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares lists of tuples of nodes as files hold them.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Declares the file of compiled GPU kernels and the programs in it.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Turns a real order between two whole ones into keys, values and scales of attention.
+
 #include <ATen/TensorOperators.h>
 #include <nsimplex/attention.h>
 

@@ -1,3 +1,6 @@
+// The cache of a layer that selects keys: keys and values with the rows of its indexer or its
+// table.
+
 #include <nsimplex/cache.h>
 #include <torch/library.h>
 

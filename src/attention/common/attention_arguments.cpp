@@ -1,3 +1,5 @@
+// Translates the arguments of attention operators into settings, sizes and memory layouts.
+
 #include "attention/common/attention_arguments.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,5 @@
+// Declares the checks of attention arguments and their translation into settings.
+
 #pragma once
 
 #include <nsimplex/attention.h>

@@ -1,3 +1,5 @@
+// Computes attention with added all-ones keys as a union of ordinary calls.
+
 #include "attention/common/attention_augment.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares attention with added all-ones keys.
+
 #pragma once
 
 #include "attention/common/attention_call.h"

@@ -1,3 +1,5 @@
+// The one list of the options of `attention`, and its arguments in the order of the schema.
+
 #pragma once
 
 #include <cstdint>

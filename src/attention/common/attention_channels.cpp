@@ -1,3 +1,5 @@
+// Combines queries and keys channel by channel, as products or exterior products.
+
 #include "attention/common/attention_channels.h"
 
 #include <ATen/ATen.h>

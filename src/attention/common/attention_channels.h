@@ -1,3 +1,5 @@
+// Declares the channel maps of both forms of the logit.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

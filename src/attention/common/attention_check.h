@@ -1,3 +1,5 @@
+// Declares the checks that several operators over key axes share.
+
 #pragma once
 
 #include <c10/core/SymBool.h>

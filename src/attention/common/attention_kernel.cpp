@@ -1,3 +1,5 @@
+// Turns a dense attention call into the kernel's pointers, strides and memory.
+
 #include "attention/common/attention_kernel.h"
 
 #include <ATen/ops/empty.h>

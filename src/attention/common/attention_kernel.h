@@ -1,3 +1,5 @@
+// Declares the conversion of a call to the problem of the CPU kernel.
+
 #pragma once
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,5 @@
+// Evaluates which keys and tuples a query may see, and the gradient of an additive mask.
+
 #include "attention/common/attention_mask.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the keys and tuples that a query may see, and masks over whole tuples.
+
 #pragma once
 
 #include <vector>

@@ -1,3 +1,5 @@
+// Names of the enums of attention options, as commands and schemas spell them.
+
 #pragma once
 
 #include <nsimplex/attention.h>

@@ -1,3 +1,5 @@
+// Converts logits to weights and back-propagates through them, for every normaliser.
+
 #include "attention/common/attention_normalizer.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the weights that every normaliser makes of logits.
+
 #pragma once
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Computes logits, value sums, dropout and gradients of one tile by ATen calls.
+
 #include "attention/common/attention_terms.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the formula of attention on one tile, for the reference.
+
 #pragma once
 
 #include <vector>

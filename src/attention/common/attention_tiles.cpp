@@ -1,3 +1,5 @@
+// Divides a call of the reference into tiles whose temporaries stay small.
+
 #include "attention/common/attention_tiles.h"
 
 #include <algorithm>

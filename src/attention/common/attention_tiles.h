@@ -1,3 +1,5 @@
+// Declares the tiles of the reference.
+
 #pragma once
 
 #include <array>

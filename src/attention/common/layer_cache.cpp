@@ -1,3 +1,5 @@
+// Stores the last rows of a growing sequence in a ring.
+
 #include "attention/common/layer_cache.h"
 
 #include <ATen/ops/cat.h>

@@ -1,3 +1,5 @@
+// Declares the ring of rows from which caches are made, and their helpers.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// The options and arguments of the rotary operator in the order of its schema.
+
 #pragma once
 
 #include <utility>

@@ -1,3 +1,5 @@
+// The options and arguments of `indexer_loss` in the order of its schema.
+
 #pragma once
 
 #include <array>

@@ -1,3 +1,5 @@
+// Declares the attention mass of single keys and the alignment loss of an indexer.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

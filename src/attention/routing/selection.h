@@ -1,3 +1,5 @@
+// Declares helpers for lists of tuples and tables of keys that the routing operators share.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

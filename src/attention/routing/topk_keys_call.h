@@ -1,3 +1,5 @@
+// The options and arguments of `topk_keys` in the order of its schema.
+
 #pragma once
 
 #include <nsimplex/routing.h>

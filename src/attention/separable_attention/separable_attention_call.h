@@ -1,3 +1,5 @@
+// The options and arguments of `separable_attention` in the order of its schema.
+
 #pragma once
 
 #include <nsimplex/separable_attention.h>

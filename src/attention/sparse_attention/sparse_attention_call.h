@@ -1,3 +1,5 @@
+// The options and arguments of `sparse_attention` in the order of its schema.
+
 #pragma once
 
 #include "attention/common/attention_call.h"

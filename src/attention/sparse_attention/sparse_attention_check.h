@@ -1,3 +1,5 @@
+// Declares the checks of sparse attention, and its settings as numbers.
+
 #pragma once
 
 #include <nsimplex/sparse_attention.h>

@@ -1,3 +1,5 @@
+// Declares how the reference reads the tuples of a sparse call, chunk by chunk.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Computes logits, reduced values and their gradients for one chunk of tuples.
+
 #include "attention/sparse_attention/sparse_attention_terms.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the formula of sparse attention on one chunk of tuples.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// How one equivariant class attends, by the reference or by CPU kernels.
+
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares products with the weights of one part of a layer, and the gradients of these weights.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

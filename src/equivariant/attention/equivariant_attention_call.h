@@ -1,3 +1,5 @@
+// The arguments of the equivariant attention operators, and the plan as tensors.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

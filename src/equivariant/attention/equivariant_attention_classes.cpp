@@ -1,3 +1,5 @@
+// Makes the plan of attention between two tuple lists: the classes, their weights and look-ups.
+
 #include "equivariant/attention/equivariant_attention_classes.h"
 
 #include <algorithm>

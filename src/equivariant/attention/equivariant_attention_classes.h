@@ -1,3 +1,5 @@
+// Declares the plan of attention between two tuple lists, and how classes share weights.
+
 #pragma once
 
 #include <nsimplex/equivariant_classes.h>

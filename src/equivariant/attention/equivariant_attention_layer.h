@@ -1,3 +1,5 @@
+// Computes the equivariant attention layer and its gradients around the attention of each class.
+
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the random features of kernel attention.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Finds the columns and tables that several rows of an attention plan can share.
+
 #include "equivariant/attention/table_meetings.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the search for shared columns and tables of an attention plan.
+
 #pragma once
 
 #include <cstdint>

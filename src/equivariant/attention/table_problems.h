@@ -1,3 +1,5 @@
+// Converts the tensors of an attention plan to problems of the kernels.
+
 #pragma once
 
 #include <vector>

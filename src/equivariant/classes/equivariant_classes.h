@@ -1,3 +1,5 @@
+// Names of the options of equivariant layers, and their parsing.
+
 #pragma once
 
 #include <nsimplex/equivariant_attention.h>

@@ -1,3 +1,5 @@
+// Enumerates set partitions, and computes their Moebius function and contractions.
+
 #include "equivariant/classes/partitions.h"
 
 #include <algorithm>

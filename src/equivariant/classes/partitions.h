@@ -1,3 +1,5 @@
+// Declares set partitions, their Moebius function and contractions.
+
 #pragma once
 
 #include <nsimplex/equivariant_classes.h>

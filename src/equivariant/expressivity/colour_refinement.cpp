@@ -1,3 +1,5 @@
+// Refines colours of graphs by the Weisfeiler-Leman test, and draws pairs of control graphs.
+
 #include "equivariant/expressivity/colour_refinement.h"
 
 #include <algorithm>

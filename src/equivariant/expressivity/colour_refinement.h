@@ -1,3 +1,5 @@
+// Declares the Weisfeiler-Leman test and pairs of control graphs.
+
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Evaluates random equivariant networks over a finite field to tell graphs apart.
+
 #include "equivariant/expressivity/field_network.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares networks over integers modulo a prime, which tell graphs apart without rounding.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Numbers the colours of a colour refinement.
+
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Refines colours of nodes as N-simplicial attention between neighbours does.
+
 #include "equivariant/expressivity/simplicial_refinement.h"
 
 #include <algorithm>

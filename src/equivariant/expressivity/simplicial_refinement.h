@@ -1,3 +1,5 @@
+// Declares the colour refinement that matches N-simplicial attention.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Joins two tuple lists on shared nodes, by equality pattern.
+
 #include "equivariant/join/tuple_join.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the join of two tuple lists on shared nodes.
+
 #pragma once
 
 #include <nsimplex/equivariant_classes.h>

@@ -1,3 +1,5 @@
+// Converts the tensors of a plan of class sums to problems of the kernels.
+
 #pragma once
 
 #include <ATen/ops/empty.h>

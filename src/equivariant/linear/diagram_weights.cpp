@@ -1,3 +1,5 @@
+// Converts weights of equality classes to weights of diagrams.
+
 #include "equivariant/linear/diagram_weights.h"
 
 #include <ATen/ATen.h>

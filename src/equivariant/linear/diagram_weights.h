@@ -1,3 +1,5 @@
+// Declares the conversion of weights of classes to weights of diagrams.
+
 #pragma once
 
 #include <nsimplex/equivariant_linear.h>

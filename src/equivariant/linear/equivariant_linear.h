@@ -1,3 +1,5 @@
+// The arguments of the dense equivariant layer, and constant tables for traced graphs.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

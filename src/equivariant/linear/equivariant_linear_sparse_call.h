@@ -1,3 +1,5 @@
+// The arguments of the sparse equivariant linear operators.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Declares plans of equivariant sums as tensors, and their checks.
+
 #pragma once
 
 #include <ATen/ops/empty.h>

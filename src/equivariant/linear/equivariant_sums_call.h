@@ -1,3 +1,5 @@
+// The arguments of the operators of class sums, and the order of a plan's tensors.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

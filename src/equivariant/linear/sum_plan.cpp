@@ -1,3 +1,5 @@
+// Computes which input tuples each class sums for each output tuple.
+
 #include "equivariant/linear/sum_plan.h"
 
 #include <algorithm>

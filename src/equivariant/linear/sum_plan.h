@@ -1,3 +1,5 @@
+// Declares the plan of the sums of a sparse equivariant layer.
+
 #pragma once
 
 #include <nsimplex/equivariant_classes.h>
