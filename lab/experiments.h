@@ -1,3 +1,5 @@
+// Declares one function per experiment, which adds its command to nsimplex-lab.
+
 #pragma once
 
 #include "cli/app.h"

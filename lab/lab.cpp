@@ -1,3 +1,5 @@
+// Lists the experiments that the program nsimplex-lab offers.
+
 #include "lab/experiments.h"
 
 #include "cli/commands.h"

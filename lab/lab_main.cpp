@@ -1,3 +1,5 @@
+// The program nsimplex-lab.
+
 #include "lab/experiments.h"
 
 int main(int argc, char** argv) {

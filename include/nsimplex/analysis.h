@@ -1,3 +1,5 @@
+// Diagnostics of attention: collapse, Lipschitz constants, sensitivity, masks and trained models.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Dense N-simplicial attention and the operators beside it.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Caches of keys and values for decoding.
+
 #pragma once
 
 #include <nsimplex/attention.h>

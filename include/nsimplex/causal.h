@@ -1,3 +1,5 @@
+// Learns causal graphs from tables, evaluates them, and simulates tables.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Embeds causal graphs in hyperbolic space, and makes rotary angles of the points.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

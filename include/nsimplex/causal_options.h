@@ -1,3 +1,5 @@
+// The options of learning and embedding a causal graph.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// The pipeline from a table to causal encodings.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

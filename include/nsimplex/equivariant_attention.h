@@ -1,3 +1,5 @@
+// Equivariant attention over lists of tuples, and its plans.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// The equality classes of equivariant layers.
+
 #pragma once
 
 #include <nsimplex/symmetry.h>

@@ -1,3 +1,5 @@
+// Equivariant layers and graph layers as torch::nn modules.
+
 #pragma once
 
 #include <nsimplex/equivariant_attention.h>

@@ -1,3 +1,5 @@
+// Equivariant linear layers on dense tensors and on lists of tuples.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

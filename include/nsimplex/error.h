@@ -1,3 +1,5 @@
+// The error that reports a user's mistake.
+
 #pragma once
 
 #include <nsimplex/version.h>

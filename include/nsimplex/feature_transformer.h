@@ -1,3 +1,5 @@
+// A transformer over the features of a table.
+
 #pragma once
 
 #include <nsimplex/layers.h>

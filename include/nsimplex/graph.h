@@ -1,3 +1,5 @@
+// Sets, graphs and hypergraphs as lists of tuples of nodes.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

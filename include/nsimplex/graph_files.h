@@ -1,3 +1,5 @@
+// Reads graphs, tuples and tables from files.
+
 #pragma once
 
 #include <nsimplex/graph.h>

@@ -1,3 +1,5 @@
+// A decoder-only language model with N-simplicial attention.
+
 #pragma once
 
 #include <nsimplex/sparse_layers.h>

@@ -1,3 +1,5 @@
+// Layers with N-simplicial attention as torch::nn modules.
+
 #pragma once
 
 #include <nsimplex/attention.h>

@@ -1,3 +1,5 @@
+// Rotary position encoding for any number of key axes.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

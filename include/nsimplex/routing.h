@@ -1,3 +1,5 @@
+// Functions that choose which tuples are computed.
+
 #pragma once
 
 #include <nsimplex/separable_attention.h>

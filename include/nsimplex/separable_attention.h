@@ -1,3 +1,5 @@
+// N-simplicial attention with a separable kernel, in time linear in the length.
+
 #pragma once
 
 #include <nsimplex/attention.h>

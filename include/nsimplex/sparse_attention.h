@@ -1,3 +1,5 @@
+// N-simplicial attention over chosen tuples.
+
 #pragma once
 
 #include <nsimplex/attention.h>

@@ -1,3 +1,5 @@
+// Modules that choose keys for a sparse layer or tokens for a dense one.
+
 #pragma once
 
 #include <nsimplex/layers.h>

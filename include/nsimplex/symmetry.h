@@ -1,3 +1,5 @@
+// Which tuples a tensor over tuples of nodes may hold.
+
 #pragma once
 
 namespace nsimplex {

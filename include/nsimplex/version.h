@@ -1,3 +1,5 @@
+// The version of the library, and the mark of exported symbols.
+
 #pragma once
 
 /// Marks the symbols that libnsimplex.so exports; all others are hidden.

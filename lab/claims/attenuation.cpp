@@ -1,3 +1,5 @@
+// Tests claims that rotary attention scores fall with the distance and generality of points.
+
 #include "lab/claims/attenuation.h"
 
 #include <algorithm>

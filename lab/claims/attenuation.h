@@ -1,3 +1,5 @@
+// Declares tests of how rotary attention scores fall with the distance of hyperbolic points.
+
 #pragma once
 
 #include <cstdint>

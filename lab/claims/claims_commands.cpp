@@ -1,3 +1,5 @@
+// The commands `lab attenuation` and `lab robustness`, which test claims about causal encodings.
+
 #include <fmt/format.h>
 
 #include <vector>

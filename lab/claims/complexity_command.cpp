@@ -1,3 +1,5 @@
+// The command `lab complexity`: the time of structure learning and embedding against table size.
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <nsimplex/causal.h>

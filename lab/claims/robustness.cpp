@@ -1,3 +1,5 @@
+// Tests the effect of noise on attention scores, and how well an embedding shows a graph.
+
 #include "lab/claims/robustness.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Declares tests of the effect of noise on attention scores, and how well an embedding shows a
+// graph.
+
 #pragma once
 
 #include <cstdint>

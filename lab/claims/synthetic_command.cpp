@@ -1,3 +1,5 @@
+// The command `lab synthetic`: whether embeddings of simulated tables show the graph.
+
 #include "lab/claims/synthetic_command.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the embeddings of simulated tables that `lab synthetic` tests.
+
 #pragma once
 
 #include <nsimplex/causal.h>

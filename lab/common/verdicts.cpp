@@ -1,3 +1,5 @@
+// Collects tested statements and writes the first counterexample of each to disk.
+
 #include "lab/common/verdicts.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares tested statements by name, with their counterexamples.
+
 #pragma once
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The command `lab chains`: models compared on labelling the nodes of chains.
+
 #include "cli/graph_experiment.h"
 #include "cli/results.h"
 #include "lab/experiments.h"

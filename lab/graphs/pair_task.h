@@ -1,3 +1,5 @@
+// Declares the tasks of predicting pairs and partitions of a set, and of labelling chains.
+
 #pragma once
 
 #include <array>

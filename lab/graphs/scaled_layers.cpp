@@ -1,3 +1,5 @@
+// Measures time and memory of a pass over one large graph.
+
 #include "lab/graphs/scaled_layers.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,3 +1,5 @@
+// Declares the time and memory of a pass over one large graph.
+
 #pragma once
 
 #include <cstdint>

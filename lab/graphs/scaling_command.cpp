@@ -1,3 +1,5 @@
+// The command `lab graph-scaling`: time and memory of a pass against the number of edges.
+
 #include "lab/graphs/scaled_layers.h"
 
 #include <ATen/Context.h>

@@ -1,3 +1,5 @@
+// The commands `lab delaunay` and `lab jets`, which predict pairs of points in a set.
+
 #include "lab/graphs/set_commands.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,3 +1,5 @@
+// Declares the models and options of the commands that predict pairs of a set.
+
 #pragma once
 
 #include <optional>

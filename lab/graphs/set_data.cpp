@@ -1,3 +1,5 @@
+// Reads sets of points with labelled parts, and draws simulated jets.
+
 #include "lab/graphs/set_data.h"
 
 #include <ATen/ATen.h>

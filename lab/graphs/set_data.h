@@ -1,3 +1,5 @@
+// Declares sets of points that consist of parts.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Trains language models side by side, compares their loss curves, and tries single learning rates.
+
 #include "lab/language/comparison.h"
 
 #include <ATen/ATen.h>

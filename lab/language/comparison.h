@@ -1,3 +1,5 @@
+// Declares the comparison of language models by their loss curves.
+
 #pragma once
 
 #include <nsimplex/language_model.h>

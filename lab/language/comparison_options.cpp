@@ -1,3 +1,5 @@
+// The options of language-model comparisons, and the models that their names stand for.
+
 #include "lab/language/comparison_options.h"
 
 #include <fmt/format.h>

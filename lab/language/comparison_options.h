@@ -1,3 +1,5 @@
+// Declares the data and options of the commands that compare language models.
+
 #pragma once
 
 #include <functional>

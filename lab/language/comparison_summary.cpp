@@ -1,3 +1,5 @@
+// Summarises a comparison of language models by loss differences and speed-ups over seeds.
+
 #include "lab/language/comparison_summary.h"
 
 #include <fmt/format.h>

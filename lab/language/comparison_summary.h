@@ -1,3 +1,5 @@
+// Declares the summary of a comparison of language models.
+
 #pragma once
 
 #include <string>

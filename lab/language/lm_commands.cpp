@@ -1,3 +1,5 @@
+// The commands `lab lm-compare` and `lab lm-scaling`: paired training, and loss against size.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the models and results of `lab transfer`.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Declares the points and growth statements of `lab lipschitz`.
+
 #pragma once
 
 #include <vector>

@@ -1,3 +1,5 @@
+// Tests published propositions on the derivatives of N-simplicial attention on random draws.
+
 #include "lab/lipschitz/propositions.h"
 
 #include <ATen/ATen.h>

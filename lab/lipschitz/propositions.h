@@ -1,3 +1,5 @@
+// Declares tests of published propositions on the derivatives of attention.
+
 #pragma once
 
 #include <cstdint>

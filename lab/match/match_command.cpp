@@ -1,3 +1,5 @@
+// The commands that train models on the Match tasks of two to four numbers.
+
 #include "lab/match/match_command.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares the options of the Match commands and the models that they name.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Draws sequences of the Match tasks, and counts parameters and operations of the models.
+
 #include "lab/match/match_data.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,5 @@
+// Declares the Match tasks, their sequences and the sizes of equal models.
+
 #pragma once
 
 #include <ATen/core/Generator.h>

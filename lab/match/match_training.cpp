@@ -1,3 +1,5 @@
+// The model for the Match tasks, and the training of several models in turns.
+
 #include "lab/match/match_training.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the model for the Match tasks and its training.
+
 #pragma once
 
 #include <ATen/core/Generator.h>

@@ -1,3 +1,5 @@
+// Evaluates the steps of the proofs on collapse, for masked stacks and token derivatives.
+
 #include "lab/smoothing/masked_collapse.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the steps of the proofs on collapse under masks.
+
 #pragma once
 
 #include <vector>

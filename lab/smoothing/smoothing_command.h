@@ -1,3 +1,5 @@
+// Declares random tests of the theorems on collapse.
+
 #pragma once
 
 #include "cli/output.h"

@@ -1,3 +1,5 @@
+// Measures how fast tokens collapse layer by layer, with several masks, norms and dtypes.
+
 #include "lab/smoothing/smoothing_depth.h"
 
 #include <ATen/ATen.h>

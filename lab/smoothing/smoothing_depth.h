@@ -1,3 +1,5 @@
+// Declares stacks of random layers and how fast their tokens collapse.
+
 #pragma once
 
 #include <cstdint>

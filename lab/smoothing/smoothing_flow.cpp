@@ -1,3 +1,5 @@
+// Measures contraction against entry size, over-squashing, and collapse in continuous time.
+
 #include "lab/smoothing/smoothing_flow.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares measurements of contraction, over-squashing and collapse in continuous time.
+
 #pragma once
 
 #include <functional>

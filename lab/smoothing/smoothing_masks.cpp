@@ -1,3 +1,5 @@
+// Tests the collapse theorem for random masks, and the diameter bound for graphs and masks.
+
 #include "lab/smoothing/smoothing_masks.h"
 
 #include <ATen/ATen.h>

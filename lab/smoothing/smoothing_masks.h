@@ -1,3 +1,5 @@
+// Declares tests of the collapse theorem for masks and of the diameter bound.
+
 #pragma once
 
 #include <functional>

@@ -1,3 +1,5 @@
+// Maximises derivatives of a function over bounded inputs and directions by gradient ascent.
+
 #include "analysis/ascent.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares norms, derivatives in given directions, and their ascent.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

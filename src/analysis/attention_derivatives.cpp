@@ -1,3 +1,5 @@
+// Computes attention weights and their second derivatives with all tuples stored.
+
 #include "analysis/attention_derivatives.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares attention with all its tuples stored, for statements about its derivatives.
+
 #pragma once
 
 #include "analysis/ascent.h"

@@ -1,3 +1,5 @@
+// One step of the continuous-time model of attention.
+
 #pragma once
 
 #include <ATen/ATen.h>

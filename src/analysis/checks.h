@@ -1,3 +1,5 @@
+// Checks of inputs that several functions of this folder share.
+
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Evaluates both sides of the bound on how equal one head makes tokens.
+
 #include "analysis/collapse.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares one head in the setting of the theorems on collapse, and the parts of the bound.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

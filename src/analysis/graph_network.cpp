@@ -1,3 +1,5 @@
+// Evaluates a random network of equivariant encoders on a graph.
+
 #include "analysis/graph_network.h"
 
 #include <ATen/ATen.h>

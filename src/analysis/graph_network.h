@@ -1,3 +1,5 @@
+// Declares random networks of equivariant encoders, which tell graphs apart.
+
 #pragma once
 
 #include <nsimplex/equivariant_layers.h>

@@ -1,3 +1,5 @@
+// Estimates Lipschitz constants by ascent, and computes their bounds for attention.
+
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -1,3 +1,5 @@
+// Builds attention masks as hypergraphs, and computes their distances and spectral gaps.
+
 #include "analysis/mask_hypergraph.h"
 
 #include <algorithm>

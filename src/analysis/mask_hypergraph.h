@@ -1,3 +1,5 @@
+// Declares attention masks as hypergraphs.
+
 #pragma once
 
 #include <cstdint>

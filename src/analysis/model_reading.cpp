@@ -1,3 +1,5 @@
+// Measures the layers of a trained language model on a text.
+
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
 #include <nsimplex/attention.h>

@@ -1,3 +1,5 @@
+// Declares the distance of tokens from a common row.
+
 #pragma once
 
 #include <Eigen/Dense>

@@ -1,3 +1,5 @@
+// Estimates sensitivity and sharpness of a function by ascent, and computes their bounds.
+
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>
 #include <torch/library.h>

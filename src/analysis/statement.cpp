@@ -1,3 +1,5 @@
+// Counts the draws for which a statement holds, and how much room they leave.
+
 #include "analysis/statement.h"
 
 #include <algorithm>

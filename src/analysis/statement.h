@@ -1,3 +1,5 @@
+// Declares a statement that random draws test.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Matrices and tables as the Torch-free code of this folder takes them.
+
 #pragma once
 
 #include <Eigen/Core>

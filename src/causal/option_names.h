@@ -1,3 +1,5 @@
+// Names of the enums of causal options, as commands and files spell them.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// How plain code runs independent tasks, so that its caller decides on threads.
+
 #pragma once
 
 #include <cstdint>

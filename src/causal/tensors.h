@@ -1,3 +1,5 @@
+// Converts between tensors and matrices, and checks the tensors that functions get.
+
 #pragma once
 
 #include <ATen/ATen.h>

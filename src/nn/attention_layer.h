@@ -1,3 +1,5 @@
+// Declares the parts of the attention layer: checks of options and masks, and tables of keys.
+
 #pragma once
 
 #include <nsimplex/layers.h>

@@ -1,3 +1,5 @@
+// The equivariant transformer encoder layer and its plan.
+
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>
 

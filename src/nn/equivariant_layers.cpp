@@ -1,3 +1,5 @@
+// The equivariant attention and linear layers as torch modules.
+
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>
 

@@ -1,3 +1,5 @@
+// Attention over the features of a table, its position encodings, and the model presets.
+
 #include <ATen/ATen.h>
 #include <nsimplex/feature_transformer.h>
 #include <nsimplex/rotary.h>

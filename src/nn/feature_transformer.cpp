@@ -1,3 +1,5 @@
+// The transformer over the features of a table, with reconstruction and prediction.
+
 #include <ATen/ATen.h>
 #include <nsimplex/feature_transformer.h>
 

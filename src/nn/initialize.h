@@ -1,3 +1,5 @@
+// Initial values of weights.
+
 #pragma once
 
 #include <ATen/core/Generator.h>

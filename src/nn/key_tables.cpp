@@ -1,3 +1,5 @@
+// Makes, joins and masks the tables of keys per query of layers that list their tuples.
+
 #include <ATen/ATen.h>
 
 #include <algorithm>

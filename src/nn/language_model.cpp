@@ -1,3 +1,5 @@
+// The language model, and the conversion of its options to text and back.
+
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/linear.h>
 #include <nsimplex/language_model.h>

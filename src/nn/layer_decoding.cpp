@@ -1,3 +1,5 @@
+// Continues attention layers from caches.
+
 #include <ATen/ops/arange.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <nsimplex/sparse_layers.h>

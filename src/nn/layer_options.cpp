@@ -1,3 +1,5 @@
+// Checks the options of an attention layer, and names those that do not go together.
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// Names of the enums of layers and models, as commands and files spell them.
+
 #pragma once
 
 #include <nsimplex/feature_transformer.h>

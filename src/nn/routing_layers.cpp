@@ -1,3 +1,5 @@
+// Two layers that select: expert choice selects tokens, and the indexer selects keys.
+
 #include <ATen/ATen.h>
 #include <ATen/ops/softplus.h>
 #include <nsimplex/rotary.h>

@@ -1,3 +1,5 @@
+// The N-simplicial attention layer with its projections, head norms and groups of heads.
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/rms_norm.h>
 #include <nsimplex/rotary.h>

@@ -1,3 +1,5 @@
+// Sines and cosines of positions.
+
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Computes the tuples that an attention layer selects: chosen keys, neighbours, separable sums.
+
 #include <ATen/ATen.h>
 #include <nsimplex/sparse_layers.h>
 

@@ -1,3 +1,5 @@
+// RMSNorm, the MLP and the pre-norm block, with tokens chosen by a router if wanted.
+
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rms_norm.h>

@@ -1,3 +1,5 @@
+// The baseline graph networks: equivariant MLP, message passing and token transformer.
+
 #include "train/baseline_networks.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the baseline graph networks: equivariant MLP, message passing and token transformer.
+
 #pragma once
 
 #include <nsimplex/equivariant_layers.h>

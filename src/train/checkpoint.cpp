@@ -1,3 +1,5 @@
+// Writes and reads checkpoints and model files of language models.
+
 #include "train/checkpoint.h"
 
 #include <ATen/ops/empty.h>

@@ -1,3 +1,5 @@
+// Declares the checkpoint from which a training of a language model resumes.
+
 #pragma once
 
 #include <nsimplex/language_model.h>

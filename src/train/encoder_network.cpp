@@ -1,3 +1,5 @@
+// Higher-order transformers for graphs, their output head and a node autoencoder.
+
 #include "train/encoder_network.h"
 
 #include <ATen/ATen.h>

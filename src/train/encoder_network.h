@@ -1,3 +1,5 @@
+// Declares higher-order transformers for graphs, their output head and a node autoencoder.
+
 #pragma once
 
 #include <nsimplex/equivariant_layers.h>

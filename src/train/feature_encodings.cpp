@@ -1,3 +1,5 @@
+// Makes the feature encodings that studies compare, causal ones and baselines.
+
 #include "train/feature_encodings.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the feature encodings that studies compare, by name.
+
 #pragma once
 
 #include <nsimplex/causal.h>

@@ -1,3 +1,5 @@
+// Scales values for a trained feature model, predicts new rows, and saves and loads the model.
+
 #include "train/feature_model.h"
 
 #include <ATen/ATen.h>

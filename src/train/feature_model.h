@@ -1,3 +1,5 @@
+// Declares a trained feature model with all that predictions for new rows need.
+
 #pragma once
 
 #include <nsimplex/feature_transformer.h>

@@ -1,3 +1,5 @@
+// Compares feature encodings on tables, and computes k-means clusters and their metrics.
+
 #include "train/feature_study.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the comparison of feature encodings on tables, and metrics of clusters.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

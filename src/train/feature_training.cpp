@@ -1,3 +1,5 @@
+// Trains feature transformers, and fits linear baselines by logistic and ridge regression.
+
 #include "train/feature_training.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the training of feature transformers and of linear baselines.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Evaluates a graph model on a split, and saves and restores the state of a training.
+
 #include "train/graph_task.h"
 
 #include <ATen/CPUGeneratorImpl.h>

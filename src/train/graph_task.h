@@ -1,3 +1,5 @@
+// Declares graph tasks, models and their evaluation, and the saved state of a training.
+
 #pragma once
 
 #include <ATen/core/Generator.h>

@@ -1,3 +1,5 @@
+// Trains a graph model, validates it after epochs, and resumes an interrupted training.
+
 #include "train/graph_training.h"
 
 #include <ATen/CPUGeneratorImpl.h>

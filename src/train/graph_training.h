@@ -1,3 +1,5 @@
+// Declares the training of a graph model.
+
 #pragma once
 
 #include <cstdint>

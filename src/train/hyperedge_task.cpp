@@ -1,3 +1,5 @@
+// The task of hyperedge prediction, and the Hyper-SAGNN baseline.
+
 #include "train/hyperedge_task.h"
 
 #include <ATen/ATen.h>

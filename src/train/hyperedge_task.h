@@ -1,3 +1,5 @@
+// Declares the task of hyperedge prediction and the Hyper-SAGNN baseline.
+
 #pragma once
 
 #include <torch/nn/modules/container/modulelist.h>

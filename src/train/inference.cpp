@@ -1,3 +1,5 @@
+// Evaluates the loss of a language model and samples text from it.
+
 #include "train/inference.h"
 
 #include <ATen/ops/tensor.h>

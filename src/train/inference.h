@@ -1,3 +1,5 @@
+// Declares the evaluation of a language model and the sampling of text.
+
 #pragma once
 
 #include <nsimplex/language_model.h>

@@ -1,3 +1,5 @@
+// The task of predicting one number per molecule, and a baseline on fingerprints.
+
 #include "train/molecule_task.h"
 
 #include <ATen/ATen.h>

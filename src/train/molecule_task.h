@@ -1,3 +1,5 @@
+// Declares the task of predicting one number per molecule.
+
 #pragma once
 
 #include <array>

@@ -1,3 +1,5 @@
+// AdamW, and the moving average of weights.
+
 #include "train/optimizer.h"
 
 #include <ATen/ops/_foreach_norm.h>

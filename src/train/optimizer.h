@@ -1,3 +1,5 @@
+// Declares AdamW, learning-rate schedules and the moving average of weights.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

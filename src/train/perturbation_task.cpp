@@ -1,3 +1,5 @@
+// The task of predicting interventions: simulated data, training, metrics and baselines.
+
 #include "train/perturbation_task.h"
 
 #include <ATen/ATen.h>

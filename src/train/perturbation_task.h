@@ -1,3 +1,5 @@
+// Declares the task of predicting the effects of interventions.
+
 #pragma once
 
 #include <nsimplex/causal.h>

@@ -1,3 +1,5 @@
+// Splits a user's table of perturbed rows into learned and unseen interventions.
+
 #include "train/perturbed_rows.h"
 
 #include <ATen/ATen.h>

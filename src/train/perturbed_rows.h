@@ -1,3 +1,5 @@
+// Declares a user's table of perturbed rows as a task of prediction.
+
 #pragma once
 
 #include <cstdint>

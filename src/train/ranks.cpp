@@ -1,3 +1,5 @@
+// Sums gradients over ranks, divides rows among them, and lets rank 0 work while the others wait.
+
 #include "train/ranks.h"
 
 #include <ATen/ops/cat.h>

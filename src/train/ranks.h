@@ -1,3 +1,5 @@
+// Declares the processes that train one model together.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Computes statistics, fits and classification metrics, and logs training metrics to a file.
+
 #include "train/scores.h"
 
 #include <algorithm>

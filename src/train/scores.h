@@ -1,3 +1,5 @@
+// Declares summary statistics, classification metrics and the log of a training run.
+
 #pragma once
 
 #include <nlohmann/json.hpp>

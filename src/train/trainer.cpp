@@ -1,3 +1,5 @@
+// Trains a language model from a checkpoint to its last step.
+
 #include "train/trainer.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,3 +1,5 @@
+// Declares the training of a language model.
+
 #pragma once
 
 #include <nsimplex/language_model.h>

@@ -1,3 +1,5 @@
+// Runs the updates and evaluations of one or several models until a limit or a signal.
+
 #include "train/training_loop.h"
 
 #include <ATen/ops/isfinite.h>

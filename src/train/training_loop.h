@@ -1,3 +1,5 @@
+// Declares the loop that every training uses.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Checks the options of a language model's training.
+
 #include "train/training_options.h"
 
 #include <fmt/format.h>

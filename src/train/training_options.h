@@ -1,3 +1,5 @@
+// Declares the options of a language model's training.
+
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,5 @@
+// Turns points of an embedding into angles of a rotary encoding.
+
 #include <ATen/ATen.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <nsimplex/causal_embedding.h>

@@ -1,3 +1,5 @@
+// Embeds a graph in hyperbolic space, after its weights are balanced.
+
 #include "causal/embedding/embed.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the embedding of a graph, the balancing of its weights, and checks of the points.
+
 #pragma once
 
 #include <string>

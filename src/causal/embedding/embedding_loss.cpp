@@ -1,3 +1,5 @@
+// Computes the loss of a hyperbolic embedding and its gradient, and runs the optimisers.
+
 #include "causal/embedding/embedding_loss.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the loss of a hyperbolic embedding and its optimisers.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

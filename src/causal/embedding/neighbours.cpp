@@ -1,3 +1,5 @@
+// Finds which nodes attract each other, and computes closures, PageRank and ancestor ranks.
+
 #include "causal/embedding/neighbours.h"
 
 #include <algorithm>

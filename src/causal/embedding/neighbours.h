@@ -1,3 +1,5 @@
+// Declares which nodes attract each other, closures, PageRank and ancestor ranks.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

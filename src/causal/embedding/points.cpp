@@ -1,3 +1,5 @@
+// Computes distances and moves of points of hyperbolic space in polar coordinates.
+
 #include "causal/embedding/points.h"
 
 #include <cmath>

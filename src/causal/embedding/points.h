@@ -1,3 +1,5 @@
+// Declares points of hyperbolic space in polar coordinates.
+
 #pragma once
 
 #include <cstdint>

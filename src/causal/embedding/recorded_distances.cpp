@@ -1,3 +1,5 @@
+// Computes hyperbolic distances by ATen calls, for derivatives of any order.
+
 #include "causal/embedding/recorded_distances.h"
 
 #include <ATen/ATen.h>

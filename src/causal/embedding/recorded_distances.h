@@ -1,3 +1,5 @@
+// Declares hyperbolic distances that autograd and tracing can record.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

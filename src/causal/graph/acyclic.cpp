@@ -1,3 +1,5 @@
+// Orders the nodes of a graph and removes edges that close cycles.
+
 #include "causal/graph/acyclic.h"
 
 #include <algorithm>

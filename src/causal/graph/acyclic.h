@@ -1,3 +1,5 @@
+// Declares causal orders, paths and the repair of cycles.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// Checks which edges are required, forbidden or excluded by tiers.
+
 #include "causal/graph/edge_constraints.h"
 
 #include <string>

@@ -1,3 +1,5 @@
+// Declares which edges a causal graph may or must have.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

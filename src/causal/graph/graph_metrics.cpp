@@ -1,3 +1,5 @@
+// Evaluates a causal graph against the true one: edges, thresholds, interventions and sortability.
+
 #include "causal/graph/graph_metrics.h"
 
 #include <Eigen/Cholesky>

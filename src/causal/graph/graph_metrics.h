@@ -1,3 +1,5 @@
+// Declares metrics of a causal graph against the true one.
+
 #pragma once
 
 #include <optional>

@@ -1,3 +1,5 @@
+// Writes a weighted graph as CSV, TSV, GraphML or DOT text.
+
 #include "causal/graph/graph_text.h"
 
 #include <charconv>

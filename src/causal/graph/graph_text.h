@@ -1,3 +1,5 @@
+// Declares a weighted graph with names as text in several formats.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Reads a weighted directed graph from a matrix or a list of edges.
+
 #include "causal/graph/weighted_graph.h"
 
 #include <optional>

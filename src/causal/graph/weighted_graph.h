@@ -1,3 +1,5 @@
+// Declares the reader of a weighted directed graph.
+
 #pragma once
 
 #include <string>

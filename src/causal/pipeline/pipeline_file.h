@@ -1,3 +1,5 @@
+// Declares the file of a pipeline.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Converts the options of a pipeline to JSON and back.
+
 #include "causal/pipeline/pipeline_parameters.h"
 
 #include "causal/option_names.h"

@@ -1,3 +1,5 @@
+// Declares the options of a pipeline under the names that Python uses.
+
 #pragma once
 
 #include <nsimplex/causal_pipeline.h>

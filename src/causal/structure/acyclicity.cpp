@@ -1,3 +1,5 @@
+// Computes acyclicity functions with gradients, and lists the candidate edges of an optimiser.
+
 #include "causal/structure/acyclicity.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares acyclicity functions and the candidate edges of an optimiser.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// Learns a causal graph of additive models by regressions on cubic splines.
+
 #include "causal/structure/additive_search.h"
 
 #include <Eigen/Cholesky>

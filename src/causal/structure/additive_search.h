@@ -1,3 +1,5 @@
+// Declares regressions on cubic splines and the search that uses them.
+
 #pragma once
 
 #include <cstdint>

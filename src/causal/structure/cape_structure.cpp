@@ -1,3 +1,5 @@
+// The estimators `paper` and `paper_lowrank`, which train a network and a graph by batches.
+
 #include "causal/structure/cape_structure.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the model that the estimators `paper` and `paper_lowrank` train.
+
 #pragma once
 
 #include <ATen/ATen.h>

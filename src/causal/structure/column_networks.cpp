@@ -1,3 +1,5 @@
+// Learns a causal graph by one small network per column.
+
 #include "causal/structure/column_networks.h"
 
 #include <array>

@@ -1,3 +1,5 @@
+// Declares one small network per column, whose first layer is the graph.
+
 #pragma once
 
 #include "causal/matrix.h"

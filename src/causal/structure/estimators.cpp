@@ -1,3 +1,5 @@
+// Learns causal graphs by continuous optimisation: notears, logdet, lowrank and spectral.
+
 #include "causal/structure/estimators.h"
 
 #include <algorithm>

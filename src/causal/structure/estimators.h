@@ -1,3 +1,5 @@
+// Declares the estimators of a causal graph by continuous optimisation, and their answer.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// Parses and checks the arguments of operators that fit a causal graph.
+
 #include "causal/structure/fit_arguments.h"
 
 #include <ATen/ATen.h>

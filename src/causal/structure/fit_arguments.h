@@ -1,3 +1,5 @@
+// Declares the arguments of operators that fit a causal graph.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

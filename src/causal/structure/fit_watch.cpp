@@ -1,3 +1,5 @@
+// Shares the progress of a fit with its caller, and the wish to end it.
+
 #include "causal/structure/fit_watch.h"
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,5 @@
+// Declares the numbers through which a fit and its caller tell each other of progress and stopping.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Learns causal graphs of any smooth functions by regression on random features.
+
 #include "causal/structure/joint_search.h"
 
 #include <Eigen/Cholesky>

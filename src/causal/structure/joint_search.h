@@ -1,3 +1,5 @@
+// Declares regressions on random features and the search that uses them.
+
 #pragma once
 
 #include <functional>

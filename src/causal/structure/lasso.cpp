@@ -1,3 +1,5 @@
+// Computes covariances, the least-squares loss, and lasso regressions that preselect edges.
+
 #include "causal/structure/lasso.h"
 
 #include <algorithm>

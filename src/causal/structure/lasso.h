@@ -1,3 +1,5 @@
+// Declares covariances, the least-squares loss and lasso regressions.
+
 #pragma once
 
 #include <functional>

@@ -1,3 +1,5 @@
+// Declares the linear model of a graph: each column regressed on its causes.
+
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,3 +1,5 @@
+// Learns a linear causal graph by orders, scores its edges, and computes baselines of orders.
+
 #include "causal/structure/linear_order.h"
 
 #include <algorithm>

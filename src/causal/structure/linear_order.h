@@ -1,3 +1,5 @@
+// Declares the estimator `order` in its linear form, and the scores of its edges.
+
 #pragma once
 
 #include <string>

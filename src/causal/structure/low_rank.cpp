@@ -1,3 +1,5 @@
+// Computes the loss and acyclicity of graphs of low rank.
+
 #include "causal/structure/low_rank.h"
 
 #include <Eigen/LU>

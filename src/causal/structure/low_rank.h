@@ -1,3 +1,5 @@
+// Declares graphs of low rank and the spectral radius of a nonnegative matrix.
+
 #pragma once
 
 #include <functional>

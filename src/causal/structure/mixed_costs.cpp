@@ -1,3 +1,5 @@
+// Regresses columns by their kind, such as logits and counts, for the search of orders.
+
 #include "causal/structure/mixed_costs.h"
 
 #include <Eigen/Cholesky>

@@ -1,3 +1,5 @@
+// Declares regressions suited to the kind of each column.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

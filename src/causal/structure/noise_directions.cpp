@@ -1,3 +1,5 @@
+// Turns edges of a linear causal graph by noise that is not Gaussian.
+
 #include "causal/structure/noise_directions.h"
 
 #include <Eigen/Cholesky>

@@ -1,3 +1,5 @@
+// Declares the search that turns edges by noise that is not Gaussian.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// Checks and scales the table and the graph whose edges are turned by noise.
+
 #include "causal/structure/noise_input.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Declares the checks of the input of orient_by_noise().
+
 #pragma once
 
 #include <Eigen/Core>

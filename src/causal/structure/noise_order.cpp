@@ -1,3 +1,5 @@
+// Orders columns by how independent the noises of their regressions are.
+
 #include "causal/structure/noise_order.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares an order of columns by noise that is not Gaussian.
+
 #pragma once
 
 #include <Eigen/Core>

@@ -1,3 +1,5 @@
+// Learns a nonlinear causal graph, and chooses among four models by cross-validation.
+
 #include "causal/structure/nonlinear_order.h"
 
 #include <Eigen/Cholesky>

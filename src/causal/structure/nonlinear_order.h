@@ -1,3 +1,5 @@
+// Declares cross-validation, and the estimator `order` in its nonlinear form.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Searches for causal orders of a linear model and improves them column by column.
+
 #include "causal/structure/order_search.h"
 
 #include <Eigen/Cholesky>

@@ -1,3 +1,5 @@
+// Declares causal orders, the constraints on them, and their search.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

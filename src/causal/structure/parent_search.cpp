@@ -1,3 +1,5 @@
+// Selects the parents of each column by regression and penalised likelihood.
+
 #include "causal/structure/parent_search.h"
 
 #include <unsupported/Eigen/SpecialFunctions>

@@ -1,3 +1,5 @@
+// Declares the prices of edges, the cost of a column given others, and the search for parents.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Centres and scales the table on which estimators work.
+
 #include "causal/structure/prepare.h"
 
 #include <algorithm>

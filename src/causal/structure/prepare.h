@@ -1,3 +1,5 @@
+// Declares the preparation of a table for the estimators.
+
 #pragma once
 
 #include <string>

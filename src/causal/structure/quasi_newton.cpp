@@ -1,3 +1,5 @@
+// Minimises a smooth function plus an l1 norm by OWL-QN.
+
 #include "causal/structure/quasi_newton.h"
 
 #include <cmath>

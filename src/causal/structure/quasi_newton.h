@@ -1,3 +1,5 @@
+// Declares the minimiser of a smooth function plus an l1 norm.
+
 #pragma once
 
 #include <functional>

@@ -1,3 +1,5 @@
+// Computes covariances of tables with groups, interventions and missing values.
+
 #include "causal/structure/row_statistics.h"
 
 #include <Eigen/Cholesky>

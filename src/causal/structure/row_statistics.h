@@ -1,3 +1,5 @@
+// Declares covariances of tables with groups, interventions and missing values.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

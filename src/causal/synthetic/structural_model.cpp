@@ -1,3 +1,5 @@
+// Draws random causal graphs and structural equation models, and samples tables from them.
+
 #include "causal/synthetic/structural_model.h"
 
 #include <algorithm>

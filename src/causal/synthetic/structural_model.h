@@ -1,3 +1,5 @@
+// Declares random causal graphs and structural equation models.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// Warns of tables whose rows or values are too few for a causal graph.
+
 #include "causal/tables/few_rows.h"
 
 #include <cstdint>

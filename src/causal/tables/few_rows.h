@@ -1,3 +1,5 @@
+// Declares the warning of tables with too few rows.
+
 #pragma once
 
 #include <string>

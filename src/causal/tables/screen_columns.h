@@ -1,3 +1,5 @@
+// Keeps the columns of a table that a screening chooses.
+
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Checks what a call gives beside a table against the table's rows and columns.
+
 #include "causal/tables/table_arguments.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Declares the checks of what a call gives beside a table.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Checks that a table is usable for learning a causal graph, and leaves out what is not.
+
 #include "causal/tables/usable_table.h"
 
 #include <bit>

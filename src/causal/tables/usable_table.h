@@ -1,3 +1,5 @@
+// Declares a table from which a causal graph can be learned.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>
