@@ -27,7 +27,7 @@ def names(requirement):
 
 
 def test_no_extra_pins_a_version(project):
-    """A pin would clash with the versions of others; tools/requirements.txt has the tested ones."""
+    """A pin would clash with the versions of others. tools/requirements-test.txt has pins."""
     for packages in project["optional-dependencies"].values():
         assert not [package for package in packages if "==" in package]
 
@@ -37,9 +37,8 @@ def test_the_extra_all_takes_in_the_others(extras):
 
 
 def test_the_extra_dev_has_the_packages_that_tests_use(root, extras):
-    lists = [root / "tools" / f"requirements{part}.in" for part in ("", "-build")]
-    lines = [line for path in lists for line in path.read_text(encoding="utf-8").splitlines()]
-    used = {names(line)[0] for line in lines if re.match(r"\w", line)}
+    groups = tomllib.loads((root / "tools" / "pyproject.toml").read_text())["dependency-groups"]
+    used = {names(package)[0] for package in groups["test"] + groups["build"]}
     # The wheel asks for numpy, the build for its backend, and torch brings triton where it is used.
     used -= {"numpy", "scikit-build-core", "triton"}
     assert used <= {package for packages in extras.values() for package in packages}

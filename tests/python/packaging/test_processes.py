@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import pytest
+import tomllib
 from test_library import tool
 
 
@@ -176,11 +177,13 @@ def test_an_option_that_is_no_utf8_is_refused_before_anything_is_made(build, tmp
     assert len(done.stderr.splitlines()) == 1 and not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-build.txt"])
-def test_packages_to_install_have_hashes(root, name):
-    """pip takes no other files then."""
-    text = (root / "tools" / name).read_text().replace("\\\n", " ")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    assert lines
+@pytest.mark.parametrize("group", ["build", "test", "docs", "wheel"])
+def test_packages_to_install_have_hashes(root, group):
+    """pip takes no other files then. Every package of the group is there."""
+    text = (root / "tools" / f"requirements-{group}.txt").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if re.match(r"[^#-]", line)]
+    own = tomllib.loads((root / "tools" / "pyproject.toml").read_text())["dependency-groups"][group]
+    names = {re.match(r"[\w-]+", package)[0] for package in own}
+    assert names <= {re.match(r"[\w-]+", line)[0] for line in lines}
     for line in lines:
         assert re.match(r"[\w.\[\]-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", line), line
