@@ -1,3 +1,5 @@
+// The dense kernel as plain loops, to which the benchmark compares the tiled one.
+
 #include "kernels/dense_scalar.h"
 
 #include <cmath>

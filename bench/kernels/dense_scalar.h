@@ -1,3 +1,5 @@
+// Declares the dense kernel as plain loops.
+
 #pragma once
 
 #include "kernels/common/attention_problem.h"

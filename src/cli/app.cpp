@@ -1,3 +1,5 @@
+// Assembles the command line, runs the chosen command and turns errors into exit codes.
+
 #include "cli/app.h"
 
 #include <c10/util/Exception.h>

@@ -1,3 +1,5 @@
+// Declares a program of commands and how it is run.
+
 #pragma once
 
 #include <memory>

@@ -1,3 +1,5 @@
+// The dense attention cases of `bench` and `verify`: flags, inputs and named lists.
+
 #include "cli/attention_case.h"
 
 #include <ATen/CPUGeneratorImpl.h>

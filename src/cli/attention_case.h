@@ -1,3 +1,5 @@
+// Declares the dense attention cases of `bench` and `verify`.
+
 #pragma once
 
 #include <c10/core/ScalarType.h>

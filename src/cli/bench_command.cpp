@@ -1,3 +1,5 @@
+// The command `bench attention`: the speed of dense attention against a matrix product.
+
 #include "cli/bench_command.h"
 
 #include <ATen/Functions.h>

@@ -1,3 +1,5 @@
+// Declares how the bench commands measure and describe the machine.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// The command `bench levels`: the speed of every SIMD level, and why one is in use.
+
 #include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <fmt/format.h>

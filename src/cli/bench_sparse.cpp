@@ -1,3 +1,5 @@
+// The command `bench sparse`: the speed of sparse attention against a matrix product.
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>

@@ -1,3 +1,5 @@
+// Declares facts about the build: the Python interpreter, the compiler and the commit.
+
 #pragma once
 
 namespace nsimplex::cli {

@@ -1,3 +1,5 @@
+// Shows how sure the edges of `causal fit` are, and what the table cannot tell.
+
 #include "cli/causal_certainty.h"
 
 #include <ATen/ATen.h>

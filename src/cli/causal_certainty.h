@@ -1,3 +1,5 @@
+// Declares --confidence and --limits of `causal fit`.
+
 #pragma once
 
 #include <nsimplex/causal.h>

@@ -1,3 +1,5 @@
+// The command `causal embed`: the hyperbolic embedding of a graph from a file.
+
 #include "cli/causal_embed_command.h"
 
 #include <ATen/ATen.h>

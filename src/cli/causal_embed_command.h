@@ -1,3 +1,5 @@
+// Declares the options of an embedding, and the files that hold one.
+
 #pragma once
 
 #include <nsimplex/causal_embedding.h>

@@ -1,3 +1,5 @@
+// The command `causal encode`: the rotary angles of an embedding.
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <nsimplex/causal_embedding.h>

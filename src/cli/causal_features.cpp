@@ -1,3 +1,5 @@
+// The commands `causal classify`, `cluster` and `regress`, which compare feature encodings.
+
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The command `causal fit`: a causal graph learned from a table, turned by noises if asked.
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,5 @@
+// Reports what `causal fit` found, with baselines and metrics against a known graph.
+
 #include "cli/causal_fit_report.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the options of `causal fit` and the report of its graph.
+
 #pragma once
 
 #include <nsimplex/causal.h>

@@ -1,3 +1,5 @@
+// The command `causal perturb`: the prediction of unseen interventions with every encoding.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The command `causal predict`: the answers of a saved feature model for new rows.
+
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 

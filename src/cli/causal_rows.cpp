@@ -1,3 +1,5 @@
+// Reads groups, interventions, kinds and words of a table for `causal fit`.
+
 #include "cli/causal_rows.h"
 
 #include <fmt/format.h>

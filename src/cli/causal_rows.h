@@ -1,3 +1,5 @@
+// Declares the options that describe the rows and columns of a table.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// The command `causal simulate`: a random causal graph and a table drawn from it.
+
 #include <fmt/format.h>
 
 #include <array>

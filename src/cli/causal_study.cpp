@@ -1,3 +1,5 @@
+// The options, data reading and logging that `causal classify`, `cluster` and `regress` share.
+
 #include "cli/causal_study.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares what `causal classify`, `cluster` and `regress` share.
+
 #pragma once
 
 #include <functional>

@@ -1,3 +1,5 @@
+// Reads tables and edge constraints for the causal commands, and writes their graphs.
+
 #include "cli/causal_table.h"
 
 #include <fmt/format.h>

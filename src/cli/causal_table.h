@@ -1,3 +1,5 @@
+// Declares how the causal commands read tables and constraints and write graphs.
+
 #pragma once
 
 #include <nsimplex/causal_options.h>

@@ -1,3 +1,5 @@
+// Includes CLI11 with settings that all sources must share.
+
 #pragma once
 
 // CLI11 with its settings for types. Its own header is included nowhere else, since all sources

@@ -1,3 +1,5 @@
+// Declares one function per command of nsimplex.
+
 #pragma once
 
 #include "cli/options.h"

@@ -1,3 +1,5 @@
+// The command `completion`: scripts for bash, zsh and fish from the list of all options.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

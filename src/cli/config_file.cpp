@@ -1,3 +1,5 @@
+// Reads and writes the options of a command as a TOML file.
+
 #include "cli/config_file.h"
 
 #include <fmt/format.h>

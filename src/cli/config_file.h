@@ -1,3 +1,5 @@
+// Declares the option --config and the text of config.toml.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// The options of commands that compare feature encodings, and the summary of their results.
+
 #include "cli/feature_experiment.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares what commands that compare feature encodings share.
+
 #pragma once
 
 #include <functional>

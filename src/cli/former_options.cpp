@@ -1,3 +1,5 @@
+// The table of former names of options, for the command line and config files.
+
 #include "cli/former_options.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares how former names of options are read.
+
 #pragma once
 
 #include <string>

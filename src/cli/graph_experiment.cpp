@@ -1,3 +1,5 @@
+// Trains and compares several graph models over several seeds, beside published figures.
+
 #include "cli/graph_experiment.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares what commands that compare graph models share.
+
 #pragma once
 
 #include <functional>

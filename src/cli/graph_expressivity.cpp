@@ -1,3 +1,5 @@
+// The command `graph expressivity`: how many pairs of graphs equivariant layers distinguish.
+
 #include <fmt/format.h>
 
 #include <ATen/Context.h>

@@ -1,3 +1,5 @@
+// The command `graph hyperedges`: models compared on hyperedge prediction.
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,3 +1,5 @@
+// The command `graph molecules`: models compared on regression of a molecular property.
+
 #include <fmt/format.h>
 
 #include "cli/commands.h"

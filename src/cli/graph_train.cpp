@@ -1,3 +1,6 @@
+// The commands `graph train` and `graph predict`: a Python program trains, this process keeps the
+// run.
+
 #include <fmt/format.h>
 
 #include <filesystem>

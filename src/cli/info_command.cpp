@@ -1,3 +1,5 @@
+// The command `info`: versions, devices, operators and the machine.
+
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/CUDAHooksInterface.h>

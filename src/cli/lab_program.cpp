@@ -1,3 +1,5 @@
+// Starts nsimplex-lab for `nsimplex lab NAME`, and knows former names of experiments.
+
 #include "cli/lab_program.h"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// Declares how nsimplex starts nsimplex-lab.
+
 #pragma once
 
 #include <optional>

@@ -1,3 +1,5 @@
+// The commands `lm eval` and `lm sample`: the loss and the samples of a language model.
+
 #include "cli/lm_command.h"
 
 #include <ATen/ops/isfinite.h>

@@ -1,3 +1,5 @@
+// Declares what the commands `nsimplex lm` share.
+
 #pragma once
 
 #include <nsimplex/language_model.h>

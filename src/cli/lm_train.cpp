@@ -1,3 +1,5 @@
+// The command `lm train`: the training of a language model, started or resumed.
+
 #include "cli/lm_train.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares the options of `lm train`.
+
 #pragma once
 
 #include <memory>

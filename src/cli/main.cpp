@@ -1,3 +1,5 @@
+// The program nsimplex.
+
 #include "cli/app.h"
 #include "cli/lab_program.h"
 

@@ -1,3 +1,5 @@
+// The command `man`: a manual page from the list of all options.
+
 #include <fmt/format.h>
 #include <nsimplex/version.h>
 

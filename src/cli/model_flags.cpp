@@ -1,3 +1,5 @@
+// The options that describe a language model.
+
 #include "cli/model_flags.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the options that describe a language model.
+
 #pragma once
 
 #include <nsimplex/language_model.h>

@@ -1,3 +1,5 @@
+// Runs a Python program that measures a trained model, and writes its files.
+
 #include "cli/model_program.h"
 
 #include <utility>

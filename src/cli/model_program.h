@@ -1,3 +1,5 @@
+// Declares Python programs that measure a trained model.
+
 #pragma once
 
 #include <functional>

@@ -1,3 +1,5 @@
+// Checks the values of options, says what was expected, and names values in the help.
+
 #include "cli/option_values.h"
 
 #include <fmt/format.h>

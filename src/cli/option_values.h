@@ -1,3 +1,5 @@
+// Declares the checks of the values of options.
+
 #pragma once
 
 #include <concepts>

@@ -1,3 +1,5 @@
+// The options that all commands share, their help, and the messages for misspelled words.
+
 #include "cli/options.h"
 
 #include <ATen/Context.h>

@@ -1,3 +1,5 @@
+// Declares the options that all commands share, and adds a command with its options to a program.
+
 #pragma once
 
 #include <c10/core/Device.h>

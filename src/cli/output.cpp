@@ -1,3 +1,5 @@
+// Prints JSON lines, tables and progress bars, and handles interrupt signals.
+
 #include "cli/output.h"
 
 #include <fcntl.h>

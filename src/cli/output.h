@@ -1,3 +1,5 @@
+// Declares JSON lines, tables, progress bars and the handling of interrupt signals.
+
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,5 @@
+// Reads a user's table with the interventions of each row for `causal perturb`.
+
 #include "cli/perturbed_table.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Declares the table of `causal perturb`.
+
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Runs a part of a command that is written in Python, and programs that run beside a command.
+
 #include "cli/python_program.h"
 
 #include <fcntl.h>

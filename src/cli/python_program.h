@@ -1,3 +1,5 @@
+// Declares parts of commands that are written in Python.
+
 #pragma once
 
 #include <functional>

@@ -1,3 +1,5 @@
+// The command `report`: one page about a run.
+
 #include <fmt/format.h>
 
 #include <filesystem>

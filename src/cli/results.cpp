@@ -1,3 +1,5 @@
+// Keeps the metrics of compared models over repeated trials, and their differences.
+
 #include "cli/results.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares the metrics of compared models over repeated trials.
+
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// Manages the folder of a run: result lines, resumption and checks of the input files.
+
 #include "cli/run_folder.h"
 
 #include <fmt/format.h>

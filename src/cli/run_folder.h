@@ -1,3 +1,5 @@
+// Declares the folder of a run, its result lines and how it continues.
+
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// Starts the process that hands the lines of a run to TensorBoard, Weights & Biases or MLflow.
+
 #include "cli/run_writers.h"
 
 #include <fmt/format.h>

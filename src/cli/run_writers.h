@@ -1,3 +1,5 @@
+// Declares the writers of --log.
+
 #pragma once
 
 #include <memory>

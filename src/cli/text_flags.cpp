@@ -1,3 +1,6 @@
+// The options of how texts of rows and columns are read, and the refusal of those without an
+// effect.
+
 #include "cli/text_flags.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Declares the options of how texts of rows and columns are read.
+
 #pragma once
 
 #include <optional>

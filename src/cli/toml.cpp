@@ -1,3 +1,5 @@
+// Parses TOML files and quotes TOML values.
+
 #include "cli/toml.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Declares the part of TOML that config files use.
+
 #pragma once
 
 #include <cstdint>

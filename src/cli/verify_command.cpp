@@ -1,3 +1,5 @@
+// The command `verify`: a check of dense attention against a double-precision reference.
+
 #include "cli/verify_command.h"
 
 #include <ATen/Functions.h>

@@ -1,3 +1,5 @@
+// Declares the check of dense attention against a double-precision reference.
+
 #pragma once
 
 #include <string>
