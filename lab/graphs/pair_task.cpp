@@ -1,4 +1,4 @@
-// Turns predicted pairs into partitions of their sets.
+// The tasks of predicting pairs and partitions of a set, and of labelling chains.
 
 #include "lab/graphs/pair_task.h"
 

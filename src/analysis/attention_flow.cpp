@@ -1,4 +1,4 @@
-// nsimplex::attention_flow().
+// Follows tokens through the continuous-time model of attention.
 
 #include "analysis/attention_flow.h"
 #include "support/plain_tensor.h"

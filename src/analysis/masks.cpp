@@ -1,4 +1,5 @@
-// The functions of nsimplex/analysis.h and their operators.
+// Distances and spectral gaps of masks, curvatures of graphs and bounds of attention weights, with
+// their operators.
 
 #include <ATen/ATen.h>
 #include <nsimplex/analysis.h>

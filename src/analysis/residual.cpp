@@ -1,3 +1,5 @@
+// Minimises the distance of tokens from a common row by linear programmes.
+//
 // One linear programme of residual.h: u_j, t_ij, a, b with
 //     min w_a a + w_b b,   t_ij >= |x_ij - u_j|,   sum_i t_ij <= a,   sum_j t_ij <= b,
 // by a primal-dual interior point method with Mehrotra's predictor and corrector. Its dual has a

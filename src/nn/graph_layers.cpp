@@ -1,4 +1,4 @@
-// Messages between the nodes of pairs and between nearest neighbours.
+// Message-passing graph layers: convolution, isomorphism, attention and virtual node.
 
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>

@@ -1,3 +1,5 @@
+// Runs forward tasks of the dense kernel on the best SIMD level.
+//
 // CMake compiles this file once per element type, which it calls NSIMPLEX_ELEMENT.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention/attention_forward.cc"

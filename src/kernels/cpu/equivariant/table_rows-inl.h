@@ -1,4 +1,5 @@
-// Rows that make a table and rows that meet it, for one SIMD target (toggled guard).
+// Adds rows to the feature-value tables of linear attention, and multiplies rows by these tables, for
+// one SIMD target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_
 #undef NSIMPLEX_KERNELS_EQUIVARIANT_TABLE_ROWS_INL_H_

@@ -1,3 +1,5 @@
+// Runs backward tasks of sparse attention on the best SIMD level.
+//
 // CMake compiles this file once per element type, which it calls NSIMPLEX_ELEMENT.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/sparse_attention/sparse_attention_backward.cc"

@@ -1,4 +1,5 @@
-// One row with rows at arbitrary places, for one SIMD target (toggled guard).
+// Dot products, weighted sums and scatter-adds over rows that are selected by index, for one SIMD
+// target (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SPARSE_GATHER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SPARSE_GATHER_INL_H_
 #undef NSIMPLEX_KERNELS_SPARSE_GATHER_INL_H_

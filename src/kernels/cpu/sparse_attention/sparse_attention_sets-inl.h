@@ -1,4 +1,5 @@
-// Products of sets as dense problems, for one SIMD target (toggled guard).
+// Runs the dense kernel's tasks on the keys that every query has chosen, for one SIMD target
+// (toggled guard).
 #if defined(NSIMPLEX_KERNELS_SPARSE_SETS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef NSIMPLEX_KERNELS_SPARSE_SETS_INL_H_
 #undef NSIMPLEX_KERNELS_SPARSE_SETS_INL_H_
