@@ -56,7 +56,7 @@ struct CausalFitOptions {
   /// far, and CausalFit::interrupted is set.
   std::function<bool()> stop = {};
   /// One number per row, or empty: the group or batch of the row. Every column is centred within
-  /// groups, so that effects of groups take no part in a regression; their degrees of freedom are
+  /// groups, so that a regression does not see effects of groups; their degrees of freedom are
   /// paid for.
   std::vector<int64_t> groups = {};
   /// order: the columns that were intervened on in each row, or empty. A perfect intervention sets

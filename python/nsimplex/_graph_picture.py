@@ -21,7 +21,7 @@ from ._page import PHONE, colour, drawing_file, figure, short
 __all__ = ["Edge", "Sketch"]
 
 _WIDE = 760.0  # of rows, in pixels, if edges leave room; small graphs are stretched, at most
-_STRETCH = (4.0, 1.4)  # so many times, across and down
+_STRETCH = (4.0, 1.4)  # factors across and down
 _HEIGHT, _LETTER, _MARGIN = 22.0, 7.0, 12.0  # of a node, of a letter of 12 pixels, around all
 _STEP, _PORT = 20.0, 7.0  # least height of a line of a list; room of one end of an edge there
 _LINE = 20.0  # of the legend

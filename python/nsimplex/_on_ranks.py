@@ -84,8 +84,8 @@ def join_programs() -> bool:
 
 
 def _backend() -> str:
-    """Gloo for tensors on the CPU and NCCL for those on GPUs, of which this process takes the one
-    with its local rank."""
+    """Gloo for tensors on the CPU and NCCL for those on GPUs. This process takes the GPU with its
+    local rank."""
     if not torch.cuda.is_available():
         return "gloo"
     local = int(os.environ.get("LOCAL_RANK", "0"))

@@ -93,7 +93,7 @@ def _is_notebook() -> bool:
 
 
 def _is_main() -> bool:
-    """Whether it is no worker, several of which would write over each other."""
+    """Whether this is the main process and thread. Several workers would write over each other."""
     in_main = threading.current_thread() is threading.main_thread()
     return in_main and multiprocessing.current_process().name == "MainProcess"
 

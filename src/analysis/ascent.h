@@ -53,8 +53,8 @@ struct GradientsOn {
 /// A tensor by which derivatives are taken.
 at::Tensor leaf(const at::Tensor& x);
 
-/// Refuses the output of a function of which every derivative would be 0, whatever it computes:
-/// autograd does not connect it with the input (c10::ValueError).
+/// Refuses an output that autograd does not connect with the input (c10::ValueError). Every
+/// derivative would be 0, whatever the function computes.
 void require_gradient(const at::Tensor& output);
 
 /// D^kF(x)[a_1, .., a_k] for k directions, each with one tensor per input: k = 1 is J a, k = 2 the

@@ -27,7 +27,7 @@ bool attends_to_all(const SimplicialAttentionImpl& layer) {
          layer.options().orders.empty();
 }
 
-// Whether the weights are softmaxes of products, of which the metrics and bounds speak.
+// Whether the weights are softmaxes of products, as the metrics and bounds require.
 bool has_plain_weights(const SimplicialAttentionOptions& o) {
   return o.form == Form::product && o.normalizer == Normalizer::softmax && o.augment.empty() &&
          !o.face;

@@ -24,7 +24,7 @@
 namespace nsimplex::cli {
 namespace {
 
-// CLI11 opens the file of --config itself and refuses a name that is no file, so `-` becomes this
+// CLI11 opens the file of --config itself and rejects names that are not files, so `-` becomes this
 // one on the way to it.
 constexpr const char* kStandardInput = "/dev/stdin";
 

@@ -21,7 +21,7 @@ namespace {
 // CLI11's form of an empty list in a config file.
 constexpr std::string_view kEmptyList = "{}";
 
-// NaN for a text that is no number.
+// NaN for a text that is not a number.
 double number_of(const std::string& text) {
   double number = 0;
   return CLI::detail::lexical_cast(text, number) ? number : std::nan("");

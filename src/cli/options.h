@@ -167,7 +167,7 @@ inline auto option_adder(CLI::App& command, const std::string& group) {
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);
 
-/// Whether the words after a group of commands begin with a word that is none of them.
+/// Whether the word after a group of commands is an unknown command.
 bool names_unknown_command(CLI::App& app);
 
 /// One line about a command line that could not be parsed. An unknown option or command is named

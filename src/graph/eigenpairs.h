@@ -28,8 +28,8 @@ inline constexpr int64_t kDenseRows = 256;
 /// converges.
 Eigenpairs lowest_eigenpairs(const SparseMatrix& matrix, int64_t count, double highest);
 
-/// The second lowest eigenvalue of a symmetric matrix with eigenvalues in [0, highest], of which at
-/// most one is 0. The error is 1e-12 relative or 1e-15 absolute; rows >= 2.
+/// The second lowest eigenvalue of a symmetric matrix with eigenvalues in [0, highest]. At most
+/// one of them is 0. The error is 1e-12 relative or 1e-15 absolute; rows >= 2.
 ///
 /// Like lowest_eigenpairs(), but for large matrices with a thin factor it uses bisection: a factor
 /// tells how many eigenvalues lie below a number, however close they are to each other.

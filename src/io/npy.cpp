@@ -164,7 +164,7 @@ void set_type(const Source& source, const std::string& descr, Array& array) {
   array.width = *kind == ElementKind::text ? 4 * size : size;
 }
 
-// Bytes that a shape needs. Fails if no file can have so many.
+// Bytes that a shape needs. Fails if no file can be that large.
 uint64_t needed_bytes(const Source& source, const Array& array) {
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end()) return 0;
   uint64_t size = array.width;

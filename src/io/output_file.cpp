@@ -49,7 +49,7 @@ void create_folders(const std::string& path) {
     made /= part;
     std::error_code error;
     if (part.empty() || !fs::create_directory(made, error)) {
-      // What is there may be a file, of which "File exists" would say too little.
+      // There may be a file, and "File exists" would say too little about it.
       if (error == std::errc::file_exists) error = std::make_error_code(std::errc::not_a_directory);
       if (error) throw InputError("cannot create '" + path + "': " + error.message());
       continue;

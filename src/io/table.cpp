@@ -21,7 +21,7 @@ bool is_gap(std::string_view cell, const TableOptions& options) {
          std::ranges::find(options.text.missing_words, cell) != options.text.missing_words.end();
 }
 
-// Whether a column has values, of which all are words for true and false.
+// Whether a column has values, and all of them are words for true and false.
 bool is_boolean(const TextGrid& grid, int64_t column, const TableOptions& options) {
   bool any = false;
   for (int64_t row = 0; row < grid.rows(); ++row) {

@@ -1,5 +1,5 @@
-// What operators do that have no kernel of their own: above autograd, under vmap, and with tensors
-// that are no plain arrays of numbers. Without it, torch's own fallbacks would answer: one of them
+// How operators without kernels of their own behave above autograd, under vmap, and with tensors that
+// are not plain arrays of numbers. Without it, torch's own fallbacks would answer: one of them
 // loses gradients in silence, and the others speak of operators that no caller knows.
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -51,7 +51,7 @@ void for_each_argument(const OperatorHandle& op, const Stack& stack, Visit&& vis
   }
 }
 
-// Tensors that are no plain arrays.
+// Tensors that are not plain arrays.
 
 bool takes_sparse(const OperatorHandle& op) {
   const std::string& name = op.schema().name();
@@ -60,7 +60,7 @@ bool takes_sparse(const OperatorHandle& op) {
   });
 }
 
-// Tensors of which the operators know nothing. Nobody computes with floating numbers of 8 bits.
+// Tensors that the operators do not know. Nobody computes with floating numbers of 8 bits.
 bool is_foreign(const Tensor& tensor) {
   return !is_plain(tensor) || at::isFloat8Type(tensor.scalar_type());
 }

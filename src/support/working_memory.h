@@ -12,7 +12,7 @@ namespace nsimplex {
 ///
 /// Memory of several MiB is new to the process in every call, because the allocator returns it to
 /// the system at the end. Linux then clears it page by page when it is first written to. This
-/// function asks for pages of 2 MiB, of which there are fewer, and which need fewer entries of the
+/// function asks for pages of 2 MiB. There are fewer of them, and they need fewer entries of the
 /// processor's table of addresses. Systems that have none, or whose administrator turned them off
 /// (/sys/kernel/mm/transparent_hugepage/enabled), give pages of the usual size.
 at::Tensor working_memory(int64_t bytes);

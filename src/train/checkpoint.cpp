@@ -119,7 +119,7 @@ void read_state(const io::Safetensors& file, const std::string& path, Convert&& 
   }
 }
 
-// Adds to a state that there is no tokenizer. Other states have no such field.
+// Records in a state that the run has no tokenizer. Other states have no such field.
 SortedJson with_tokenizer(SortedJson state, const Checkpoint& checkpoint) {
   if (checkpoint.without_tokenizer) state[kTokenizer] = kNoTokenizer;
   return state;

@@ -187,7 +187,7 @@ class AttentionCall:
         return operators.attention(self.query, self.keys, zeros, **options)[1]
 
     def parts(self) -> list[CallPart]:
-        """Ordinary calls of which this one is the union."""
+        """The ordinary calls whose union is this call."""
         return [CallPart([*range(self.order)], self, self.lse())]
 
 

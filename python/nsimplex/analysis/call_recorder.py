@@ -3,7 +3,7 @@
 A mode of torch sees every function that a model calls. Recorded are nsimplex's attention,
 ``scaled_dot_product_attention``, ``torch.nn.MultiheadAttention``, and a softmax between two
 products (``matmul``, ``bmm``, ``baddbmm``, ``@`` or ``einsum``). Hooks tell which module called.
-Weights between two products that are no softmax over the keys are recorded without a call.
+Weights between two products that are not a softmax over the keys are recorded without a call.
 """
 
 from __future__ import annotations

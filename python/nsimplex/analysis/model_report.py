@@ -167,7 +167,7 @@ def report(
     :func:`nsimplex.attention` (our modules), ``scaled_dot_product_attention``,
     ``torch.nn.MultiheadAttention``, or a softmax between two products of matrices (the eager
     attention of Transformers and of most own code). Layers of chosen tuples,
-    one softmax per face, or weights that are no softmax over the keys have only the metrics of
+    one softmax per face, or weights that are not a softmax over the keys have only the metrics of
     their tokens and |J|. The model runs in evaluation mode and is not changed.
 
     For X the tokens [T, C] before a layer, after it and after its block:

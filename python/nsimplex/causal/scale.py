@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-#: Columns of which the largest number is within 2^-200 to 2^200 stay as they are.
+#: A column whose largest number is within 2^-200 to 2^200 stays as it is.
 _MODERATE = 200
 
 

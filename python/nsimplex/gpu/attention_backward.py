@@ -99,7 +99,7 @@ def backward(
     [B, Hq, Tq] are its results, grad_out and grad_lse (or None) their gradients. ``wanted`` is the
     operator's list: query, keys, values, mask, sink. An unwanted gradient is None.
 
-    Complexity: 16 flops per channel, query, head and tuple: eight matrix products, of which two
+    Complexity: 16 flops per channel, query, head and tuple: eight matrix products. Two of them
         compute logits and gradients of weights a second time. :func:`backward_workspace` bytes of
         memory besides the results.
     """

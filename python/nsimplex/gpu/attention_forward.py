@@ -234,9 +234,9 @@ def _by_heads(
 def forward_workspace(
     query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], options: Options
 ) -> int:
-    """Bytes that :func:`forward` allocates besides its results: parts of split queries, of which
-    there are at most MOST_SPLITS where a launch would have fewer than FEW_PROGRAMS / 2 programs,
-    and a table of bounds."""
+    """Bytes that :func:`forward` allocates besides its results: parts of split queries, and a
+    table of bounds. There are at most MOST_SPLITS parts if a launch would have fewer than
+    FEW_PROGRAMS / 2 programs."""
     batch, heads, queries, _ = query.shape
     axes = axes_of_call(query, keys, options)
     splits = plan(query, keys, values, axes).splits

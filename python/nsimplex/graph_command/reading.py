@@ -322,8 +322,7 @@ def _read_graph6(path: str, recipe: Recipe, graphs: str) -> Loaded:
 
 
 def _attributes(path: str, records: Mapping[Any, dict[str, Any]], name: str) -> Table:
-    """Attributes of nodes or hyperedges as columns of text; those that are no text and no number
-    are left out."""
+    """Attributes of nodes or hyperedges as columns of text. Only texts and numbers are kept."""
     columns: dict[str, list[str]] = {name: [str(each) for each in records]}
     if len(set(columns[name])) < len(records):
         raise ValueError(f"cannot read {printable(path)}: a number and a text name one {name}")

@@ -111,7 +111,7 @@ def fit_graphs(
             True: as lines elsewhere, too; False: none.
 
     Raises:
-        TypeError: targets of another dtype, something that is no callback or no metric.
+        TypeError: targets of another dtype, something that is not a callback or a metric.
         ValueError: a row that is in two parts of the split; targets that are not those of the
             model's task, such as infinite ones or unknown classes in a part of the split; no
             training or no validation row with a known target, a loss that is not finite, other

@@ -93,7 +93,7 @@ class Callbacks:
     were.
 
     Raises:
-        TypeError: something that is no callback.
+        TypeError: something that is not a callback.
     """
 
     def __init__(self, at: str, callbacks: Sequence[Callback]) -> None:

@@ -56,8 +56,8 @@ from .trained_graphs import trained_graph_sections, trained_headline
 
 __all__ = ["write_report"]
 
-#: Sections in their order on the page: what makes them, of lines of which kinds, and a title for a
-#: run that has them.
+#: Sections in their order on the page: the function that makes them, the kinds of lines that it
+#: reads, and a title for a run that has them.
 _SECTIONS: list[tuple[Callable[[list[Folder]], list[str]], str, str]] = [
     (match_sections, "match_point match_result", "Match task"),
     (language_sections, "training", "Language model"),

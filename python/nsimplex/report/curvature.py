@@ -55,8 +55,8 @@ def _facts(row: Row) -> str:
 
 
 def read_curvatures(path: Path) -> dict[str, np.ndarray]:
-    """By curvature float64 [graphs, graph or line graph, mean or minimum], for the graphs of which
-    all four are known. Empty if there is no such file."""
+    """By curvature float64 [graphs, graph or line graph, mean or minimum], for the graphs whose
+    four numbers are all known. Empty if there is no such file."""
     try:
         file = Safetensors(path)
         made = {name: file.tensor(name).double().numpy() for name in _KINDS if name in file}

@@ -293,8 +293,8 @@ _CELL = 10
 
 
 def _blocks(matrix: np.ndarray) -> np.ndarray:
-    """A matrix of at most so many cells a side; a block is its entry of largest size, NaN where it
-    has none."""
+    """A matrix of at most _MOST_CELLS cells a side. A block is its entry of largest size, or NaN
+    if it has no number."""
     count = len(matrix)
     if count <= _MOST_CELLS:
         return matrix

@@ -54,7 +54,7 @@ def file_name(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[Row]:
-    """The JSON objects of a file, one a line; lines that are none, or not of the kind that commands
+    """The JSON objects of a file, one a line; lines that are not objects, or not of the kind that commands
     write, are left out."""
     rows = (_row(line) for line in read_text(path).split("\n"))
     return [row for row in rows if row is not None]

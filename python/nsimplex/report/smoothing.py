@@ -86,7 +86,7 @@ def _depth(rows: list[Row], masked: bool, absolute: bool = False) -> Iterable[tu
 
 
 def _ways(row: Row) -> list[tuple[object, float]]:
-    """Distances, of which some may be none, each with the influence over it."""
+    """Distances, some of which may be None, each with the influence over it."""
     distances = row.get("distance")
     return list(
         zip(

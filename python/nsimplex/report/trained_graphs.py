@@ -123,7 +123,7 @@ def _unit(about: Row) -> str:
 
 
 def _interval(share: float | None, count: float | None) -> str:
-    """Wilson's interval of 95 % around a share of so many rows."""
+    """Wilson's interval of 95 % around a share of `count` rows."""
     if share is None or not count or not 0 <= share <= 1:
         return ""
     square = 1.96**2 / count

@@ -229,7 +229,7 @@ Tensor TileTerms::marginal(const Tensor& weights, size_t axis) const {
   return others.empty() ? by_axis : by_axis.sum(others);
 }
 
-// The tile's rows of one axis. Rows of keys that take no part are set to zero, so their contents
+// The tile's rows of one axis. Rows of keys that are left out are set to zero, so their contents
 // never matter.
 Tensor TileTerms::slice(const Tensor& tensor, int axis) const {
   const Range range = tile_.keys[axis];

@@ -103,7 +103,7 @@ class Band {
   bool has_full_ = true;
 };
 
-// One axis. B batch entries, H key heads, R features, V = Dv + 1 channels, of which the last is 1.
+// One axis. B batch entries, H key heads, R features, V = Dv + 1 channels; the last is 1.
 class Axis {
  public:
   Axis(const Call& call, size_t m, at::ScalarType type)

@@ -21,7 +21,7 @@ struct LinearModel {
 ///
 /// `groups` has the number of each row's group, or is empty; slopes then come from values within
 /// groups, and variances are those about one intercept. `targets` has the columns that were
-/// intervened on in each row, or is empty; such a row takes no part in the regression of these
+/// intervened on in each row, or is empty; such a row is left out of the regression of these
 /// columns. With missing values (NaN), the rows of a regression are those that have all of its
 /// columns. The pseudo-inverse accepts causes that determine each other.
 ///

@@ -20,7 +20,7 @@ namespace nsimplex::causal {
 /// - count: negative binomial, log link, one shape; the Poisson regression is its limit
 ///
 /// As a cause, a continuous column enters as it is, a count as log(1 + x), and K values as K - 1
-/// indicators. Groups have intercepts. Rows in which a column was intervened on take no part in its
+/// indicators. Groups have intercepts. Rows in which a column was intervened on are left out of its
 /// regression. A cause of p columns in e equations costs the larger of (1 + p e) log n, which is 2
 /// log n for one coefficient, and the requirement of a chi-squared test of p e coefficients at the
 /// edge_level() of half a false edge. Score tests rank the gains. A ridge of 1e-3 keeps coefficients

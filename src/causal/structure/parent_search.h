@@ -56,7 +56,7 @@ class EdgePrices {
 };
 
 /// Least squares of a column on others, from their covariance. A column that the others explain up
-/// to rounding takes no part and has coefficient 0.
+/// to rounding is left out and has coefficient 0.
 struct Regression {
   double variance;      ///< of the residual
   Vector coefficients;  ///< in the order of the causes

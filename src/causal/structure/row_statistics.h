@@ -33,8 +33,8 @@ Matrix likelihood_covariance(const Matrix& table);
 /// The covariances of a table with options.groups, options.targets or missing values.
 ///
 /// - Groups: columns are centred within groups. n rows in G groups count as n - G + 1 observations.
-/// - Perfect interventions: rows in which a column was intervened on take no part in its regression.
-/// - Soft interventions: these rows take part with their own intercept and their own noise variance
+/// - Perfect interventions: rows in which a column was intervened on are left out of its regression.
+/// - Soft interventions: these rows count with their own intercept and their own noise variance
 ///   v' = v / ratio. The covariance of such a column is (W + ratio W') / n, with the sums of squares
 ///   W without and W' with intervention. The ratio is 1 until weigh() knows a graph.
 /// - Missing values: likelihood_covariance(). The number of observations of a column is the mean

@@ -19,7 +19,7 @@ namespace {
 using at::Tensor;
 using Words = std::vector<std::string>;
 
-// Looked up once per column, of which a file may have many.
+// Looked up once per column; a file may have many columns.
 using Set = std::unordered_set<std::string>;
 
 Set set_of(const Words& words) { return {words.begin(), words.end()}; }

@@ -154,7 +154,7 @@ class CpuRun {
   }
 
   // Calls visit(term, skip). `skip` marks the queries of a term whose keys are computed pair by
-  // pair; they take no part in its tables.
+  // pair; its tables leave them out.
   template <class Visit>
   void for_each_term(Visit&& visit) {
     for (const AttentionTerm& term : call_.part.terms) {

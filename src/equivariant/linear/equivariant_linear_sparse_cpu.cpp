@@ -30,8 +30,8 @@ constexpr int64_t kBlockNumbers = 1 << 22;
 // The gradient of the weights is summed in this number of parts.
 constexpr int64_t kWeightParts = 16;
 
-// Divides rows into equal chunks, of which the last may be smaller. There are at least two chunks
-// if there are two rows, so that two threads have work.
+// Divides rows into equal chunks; the last may be smaller. There are at least two chunks if there
+// are two rows, so that two threads have work.
 struct Chunks {
   int64_t rows, each;
 

@@ -183,7 +183,7 @@ struct TableAttention {
   std::span<const TableMember> members;
   int64_t heads = 0;
   HeadRows<T> query, key, value;
-  const uint8_t* skip = nullptr;  ///< [queries]: those that take no part
+  const uint8_t* skip = nullptr;  ///< [queries]: those that are left out
 
   /// Queries: sums as in PairAttention. With gradients g_out of a query's result, also the parts of
   /// the query's gradient, which is computed once its sum of w is known; one table serves both.

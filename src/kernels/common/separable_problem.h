@@ -11,8 +11,7 @@
 //     den_i = sum_r q_i[r] prod_m (sum_{j in A_m(i)} k^m_j[r])
 //     o_i   = num_i / den_i, or 0 where den_i = 0
 //
-// A_m(i) is the interval of the axis' Visibility, of which only window, offset and causal are used
-// here.
+// A_m(i) is the interval of the axis' Visibility. Only its window, offset and causal are used here.
 
 namespace nsimplex::kernels {
 

@@ -47,7 +47,7 @@ inline constexpr int64_t kLineChannels = 16;
 struct TileShape {
   int score_rows, score_vectors, wide_rows, wide_vectors, sum_rows, sum_vectors;
 
-  /// Rows of a score tile that is so many vectors wide. At the ends of an interval few vectors
+  /// Rows of a score tile of this width in vectors. At the ends of an interval few vectors
   /// remain, and more rows keep enough multiply-adds in flight.
   constexpr int rows_of_score(int vectors) const {
     return vectors > score_vectors ? wide_rows : score_rows;

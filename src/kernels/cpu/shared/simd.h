@@ -51,7 +51,7 @@ void set_simd_level(const std::string& name);
 enum class Bf16Products { numbers, pairs, tiles };
 Bf16Products bf16_products();
 
-/// That of a call with so many channels of keys and of values, of which the fewer count. If nobody
+/// The products for a call; the smaller of its numbers of key and value channels decides. If nobody
 /// named the level, calls with fewer than kTileChannels are widened instead of using tiles, which
 /// were not faster there.
 constexpr int64_t kTileChannels = 64;
