@@ -96,8 +96,8 @@ class Columns:
 
 
 class KeptColumns(Columns):
-    """The columns of a table if only some of them are used. They are found by their names and numbers
-    in the whole table, and numbered among those that are used.
+    """The columns of a table if only some of them are used. They are found by their names and
+    numbers in the whole table, and numbered among those that are used.
 
     Args:
         kept: numbers of the columns that are used.

@@ -54,8 +54,8 @@ def file_name(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[Row]:
-    """The JSON objects of a file, one a line; lines that are not objects, or not of the kind that commands
-    write, are left out."""
+    """The JSON objects of a file, one per line. Lines that are not objects, or not of the kind that
+    commands write, are left out."""
     rows = (_row(line) for line in read_text(path).split("\n"))
     return [row for row in rows if row is not None]
 
