@@ -100,7 +100,7 @@ void round_gradients(LanguageModelImpl& model) {
   }
 }
 
-// One model at one rate, on batches of its own.
+// One model at one rate, on its own batches.
 class RateTrainee : public Trainee {
  public:
   RateTrainee(const LanguageModelOptions& model, const TrainingOptions& training,

@@ -1,7 +1,7 @@
 """How the ranks of one attempt find each other on a store that earlier attempts have used.
 
 torchrun keeps its store when it restarts the ranks. A group that is made on this store alone may
-then read the address of a rank that no longer runs. Here every process draws a word of its own,
+then read the address of a rank that no longer runs. Here every process draws its own word,
 and the ranks agree on a name that only they know.
 """
 

@@ -121,7 +121,7 @@ class _TensorBoard:
 
 
 class _Wandb:
-    """A run of Weights & Biases: the active one, or one of its own with its files in the run
+    """A run of Weights & Biases: the active one, or a new one with its files in the run
     folder. WANDB_PROJECT, WANDB_MODE and its other variables count. Each series has its own axis of
     steps."""
 
@@ -158,7 +158,7 @@ class _Wandb:
 
 
 class _MLflow:
-    """A run of MLflow: the active one, or one of its own. MLFLOW_TRACKING_URI and
+    """A run of MLflow: the active one, or a new one. MLFLOW_TRACKING_URI and
     MLFLOW_EXPERIMENT_NAME count."""
 
     def __init__(self, folder: Path, run: str) -> None:

@@ -76,7 +76,7 @@ class Safetensors:
         return bytes(self._part(self._entries[name]))
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor with memory of its own."""
+        """A tensor with its own memory."""
         entry = self._entries[name]
         if entry.begin == entry.end:
             return torch.empty(entry.shape, dtype=entry.dtype)

@@ -73,7 +73,7 @@ def require_other(path: str | os.PathLike[str], *sources: str | os.PathLike[str]
                 raise ValueError(f"cannot write {os.fspath(path)}: it is a file that is read")
 
 
-#: Ends of the names of pictures and pages that have a kind of their own.
+#: Ends of the names of pictures and pages that have a separate kind.
 _KINDS: tuple[str, ...] = (".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _KINDS += (".tiff", ".eps", ".ps", ".pdf")
 

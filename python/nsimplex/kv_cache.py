@@ -37,7 +37,7 @@ class LayerCache:
         self.load_state_dict(state)
 
     def _parts(self) -> list[LayerCache]:
-        """The caches with a state of their own: more than one where heads have different orders."""
+        """The caches with a separate state: more than one where heads have different orders."""
         return [self]
 
     @property

@@ -217,7 +217,7 @@ class PagedCache(FixedCache):
         positions: Tensor,
         real: Tensor,
     ) -> None:
-        """Padding goes to a page of its own, which no table names."""
+        """Padding goes to a separate page, which no table names."""
         with torch.no_grad():
             rows = positions.clamp(min=0)
             pages = table.gather(1, (rows // self.page).clamp(max=table.size(1) - 1))

@@ -125,7 +125,7 @@ double product(const std::vector<double>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
 }
 
-constexpr int64_t kMostBoundedOrder = 1 << 20;  // each has numbers of its own
+constexpr int64_t kMostBoundedOrder = 1 << 20;  // each has its own numbers
 
 Normalized normalized(const char* name, int64_t order, int64_t head_dim, int64_t value_dim,
                       const Scale& scale, const InputNorms& norms) {

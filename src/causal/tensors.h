@@ -33,7 +33,7 @@ inline at::Tensor to_tensor(Matrix&& matrix) {
 }
 
 /// A dense tensor on the CPU with numbers of `type` and `dim` axes, contiguous. Views of expanded or
-/// negated numbers become numbers of their own. `argument`: "[function] name".
+/// negated numbers are copied. `argument`: "[function] name".
 inline at::Tensor checked_tensor(const std::string& argument, const at::Tensor& tensor,
                                  at::ScalarType type, int64_t dim) {
   TORCH_CHECK_VALUE(tensor.defined(), argument, ": expected a tensor, got none");

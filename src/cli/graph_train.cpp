@@ -59,7 +59,7 @@ struct GraphPredictOptions : GraphFiles {
 //   {"sync": true}: it waits until the lines before are on the disk,
 //   {"log": {"kind": .., ..}}, {"table": [[..], ..]}, {"progress": [done, total, detail]},
 //   {"warning": ".."}, {"error": {"kind": "ranks", "text": .., "seconds": ..}}: ranks were lost.
-// On several ranks, every process starts a program, and the programs join a group of their own. Those
+// On several ranks, every process starts a program, and the programs join a separate group. Those
 // of other ranks than 0 write nothing but errors.
 int run_graph_program(const GraphFiles& given, std::string_view action, Json request) {
   const GraphFiles options = continued(given);

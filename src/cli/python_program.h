@@ -20,7 +20,7 @@ struct PythonProgram {
   std::vector<std::string> arguments;
 };
 
-/// Runs the program in a process of its own and returns its exit code. The process shares standard
+/// Runs the program in a separate process and returns its exit code. The process shares standard
 /// error, where it reports its own errors as the commands do, and it ends with this one. Each line
 /// of its standard output is a JSON object, which goes to `take`. If `take` returns a text, the
 /// program gets it as a line of its standard input. Without `take` the output is thrown away.

@@ -206,7 +206,7 @@ Tensor induced_table(const Tensor& table, const Tensor& positions,
   const int64_t batch = positions.size(0), count = positions.size(1), length = table.size(1);
   const Tensor place = at::arange(count, positions.options()).expand({batch, -1});
   Tensor slot = positions;
-  if (key_lengths) {  // padding writes to a slot of its own
+  if (key_lengths) {  // padding writes to a separate slot
     slot = positions.masked_fill(place >= key_lengths->unsqueeze(1), length);
   }
   const Tensor number = at::full({batch, length + 1}, -1, table.options()).scatter(1, slot, place);

@@ -235,7 +235,7 @@ AttentionOutput SimplicialAttentionImpl::attend_to_tables(const std::vector<Tens
   AttentionOutput attended =
       sparse_attention(all[0], all.slice(1, options_.order), all.slice(1 + options_.order), indices,
                        offsets, sparse);
-  if (sink_.defined()) {  // a tuple of its own in the denominator, with value 0
+  if (sink_.defined()) {  // a separate tuple in the denominator, with value 0
     const Tensor share = at::sigmoid(attended.lse - sink_.unsqueeze(-1));
     attended.out = attended.out * share.unsqueeze(-1).to(attended.out.scalar_type());
   }

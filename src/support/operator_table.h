@@ -16,7 +16,7 @@ enum class Cast {
 
 /// How an operator is differentiated (operator_rules.cpp).
 enum class Recorded {
-  own,        ///< by an autograd kernel of its own
+  own,        ///< by its own autograd kernel
   composite,  ///< it consists of ATen calls, which are recorded
   host,       ///< it reads numbers, and its results have no gradient
   constant,   ///< not at all: its results do not depend on the numbers of its arguments
@@ -24,7 +24,7 @@ enum class Recorded {
 
 /// How vmap maps an operator (operator_rules.cpp).
 enum class Mapped {
-  own,   ///< by a kernel of its own
+  own,   ///< by its own kernel
   loop,  ///< one call after the other
 };
 

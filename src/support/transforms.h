@@ -5,8 +5,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-// Reading numbers inside the transforms of torch.func, which wrap tensors: a wrapped tensor has no
-// memory of its own.
+// Reading numbers inside the transforms of torch.func, which wrap tensors: a wrapped tensor has
+// no memory.
 
 namespace nsimplex {
 

@@ -15,7 +15,7 @@
 namespace nsimplex::training {
 
 /// The edges of graphs as tokens. The tokens are the nodes of the line graphs, which are neighbours
-/// if their edges share a node. A node without edges is a token of its own, as if it had a loop
+/// if their edges share a node. A node without edges is a separate token, as if it had a loop
 /// without features, so every node is represented.
 ///
 /// Source: section F.2 of "How Smoothing is N-simplicial Attention?", whose token is [n1 | n2 |

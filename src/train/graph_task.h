@@ -26,7 +26,7 @@ struct GraphBatch {
   at::Tensor features;  ///< [m, d], per tuple of E
   TupleBatch output;    ///< E', the tuples for which a model has outputs
   at::Tensor targets;   ///< m' rows, in the form that the task's loss takes
-  at::Tensor kinds;     ///< int64 [B]: groups of graphs with metrics of their own; often undefined
+  at::Tensor kinds;     ///< int64 [B]: groups of graphs with separate metrics; often undefined
 };
 
 enum class GraphSplit { train, validation, test };

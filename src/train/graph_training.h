@@ -58,7 +58,7 @@ struct GraphEvents {
 ///
 /// `seed` determines everything random. Weights, dropout and random features use torch's default
 /// generator, which is seeded before `make`. The order of the examples and the draws of a task have
-/// generators of their own. Validation and test batches use the same random numbers every time.
+/// separate generators. Validation and test batches use the same random numbers every time.
 ///
 /// A training can continue from `start`, a state that GraphEvents::save got for the same task,
 /// model, options and seed. It then ends with the same bits as one that never stopped (same

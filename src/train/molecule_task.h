@@ -18,7 +18,7 @@ struct MoleculeSplits {
 
 /// Predicts one number per molecule. Input: pairs of atoms, with both directions of every bond and
 /// all loops, and the features of molecule_graphs(). With `sizes`, atoms also have the features of
-/// molecule_sizes(). Output: one row per molecule. The splits have a seed of their own, which is
+/// molecule_sizes(). Output: one row per molecule. The splits have a separate seed, which is
 /// the same for every training seed.
 ///
 /// Targets [B, 2]: (y - mean) / deviation over the training split, and the number of the molecule.

@@ -124,7 +124,7 @@ class _Tokens:
         self._ids: Tensor | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_ids": None}  # a copy reads ids of its own
+        return self.__dict__ | {"_ids": None}  # a copy reads its own ids
 
     def read(self, _: nn.Module, inputs: tuple, named: dict) -> None:
         """Remembers the ids of the genes; a hook of the module that reads them."""

@@ -212,7 +212,7 @@ class TableReading:
                 )
 
     def _all_names(self) -> list[str]:
-        """The names of the fit's table; without names of their own, columns that were dropped have
+        """The names of the fit's table; if the columns have no names, those that were dropped have
         empty ones."""
         own = getattr(self, "table_names_", None)
         if own is not None:

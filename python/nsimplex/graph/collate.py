@@ -35,7 +35,7 @@ def collate_graphs(samples: Sequence[Any]) -> Any:
     Raises:
         ValueError: no samples, graphs of different orders or symmetries, or samples that differ in
             structure.
-        TypeError: a sample with row numbers of its own, such as :class:`DerivedTuples`. Use its
+        TypeError: a sample with its own row numbers, such as :class:`DerivedTuples`. Use its
             ``batch`` instead.
 
     Complexity: O(size of the samples).

@@ -155,7 +155,7 @@ class SetToGraph(GraphModel):
         H_0 = X, \quad H_t = \mathrm{relu}(L_{1 \to 1} H_{t-1}), \quad
         Y_k = \mathrm{head}(L_{1 \to k} H_T)
 
-    Each size k has a layer L of its own, and all share the head. With ``classes="light"`` this is
+    Each size k has its own layer L, and all share the head. With ``classes="light"`` this is
     S2G, whose last layer reads the nodes of a tuple alone. With "all" it is S2G+, whose last layer
     also reads the mean of the other nodes. Edges are read only by the encodings of nodes.
 

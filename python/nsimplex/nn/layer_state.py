@@ -164,7 +164,7 @@ def _of_layers(name: str) -> property:
 class LayerState(SettableState):
     """State of an attention layer."""
 
-    #: State that a subclass with a forward of its own does not read.
+    #: State that a subclass with its own forward does not read.
     _unread: tuple[str, ...] = ()
 
     # The layer's constructor sets them.

@@ -280,7 +280,7 @@ class SelectedTuples(HeadProjections):
             out, lse = sparse_attention(
                 q, keys, values, *tuples_of(tables), return_lse=True, **options
             )
-        if self.sink is not None:  # a tuple of its own in the denominator, with value 0
+        if self.sink is not None:  # a separate tuple in the denominator, with value 0
             out = out * torch.sigmoid(lse - own_part(self.sink)[:, None])[..., None].to(out.dtype)
         return out, lse
 

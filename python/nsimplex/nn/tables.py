@@ -121,7 +121,7 @@ def induced_table(table: Tensor, positions: Tensor, key_lengths: Tensor | None) 
     length = table.size(1)
     place = torch.arange(count, device=table.device).expand(batch, -1)
     slot = positions
-    if key_lengths is not None:  # padding writes to a slot of its own
+    if key_lengths is not None:  # padding writes to a separate slot
         slot = positions.masked_fill(place >= key_lengths[:, None], length)
     number = table.new_full((batch, length + 1), -1).scatter(1, slot, place)
     rows = table.expand(batch, -1, -1).gather(

@@ -40,7 +40,7 @@ class TrainingLog(TrainingCallback):
     Every number of a record becomes a scalar, ``graph_epoch/loss`` for example: the record's kind
     and its field. TensorBoard's files and those of Weights & Biases are in the folder; MLflow
     writes where MLFLOW_TRACKING_URI says. A run that is active in this process is used and stays
-    open. Otherwise the log opens a run of its own at the first record.
+    open. Otherwise the log opens a new run at the first record.
 
     Args:
         folder: of the run; it is made if it is missing.

@@ -188,7 +188,7 @@ def _part_ticks(axes) -> None:
 
 
 def picture(text: str, width: int = 0) -> str:
-    """What :func:`svg` returns as a file of its own, on white. ``width`` in pixels; 0: as wide as
+    """The picture of :func:`svg` as a separate file, on white. ``width`` in pixels; 0: as wide as
     there is room."""
     text = alone(text[text.index("<svg") : text.index("</svg>") + len("</svg>")])
     wide = f' width="{width}"' if width else ""

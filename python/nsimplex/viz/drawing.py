@@ -59,9 +59,9 @@ def matrix_svg(
     notes: Sequence[str],
     layers: Sequence[int],
 ) -> str:
-    """Numbers from 0 to 1 of every two heads as squares, with lines between the layers. `layers` has
-    the number of heads of each layer. Heads are named layer.head, and many of them by their layers
-    alone."""
+    """Numbers from 0 to 1 of every two heads as squares, with lines between the layers. `layers`
+    has the number of heads of each layer. Heads are named layer.head, and many of them by their
+    layers alone."""
     count = len(notes)
     few = count <= _MOST_NUMBERS
     side = 34 if few else 13

@@ -16,7 +16,7 @@
 namespace nsimplex::dense {
 namespace {
 
-// The kernels have enums of their own with the same enumerators, because they do not depend on
+// The kernels have their own enums with the same enumerators, because they do not depend on
 // Torch.
 template <class To, class From>
 constexpr To same(From value) {

@@ -1,4 +1,4 @@
-// The best tuples of every query as a list. Each tuple has a score of its own.
+// The best tuples of every query as a list. Each tuple has its own score.
 
 #include <ATen/ATen.h>
 #include <nsimplex/routing.h>

@@ -89,7 +89,7 @@ class ReferenceClass {
   at::Tensor product(ClassRows which, const std::optional<at::Tensor>& bias, const at::Tensor& rows,
                      const at::Tensor& matrix, const at::Tensor& products,
                      const SharedTensors& shared);
-  /// rows times matrix, in memory of its own.
+  /// rows times matrix, in separate memory.
   at::Tensor plain_product(const at::Tensor& rows, const at::Tensor& matrix);
   /// The transpose of this selection: [input tuples of all columns, w] from rows [m, w].
   at::Tensor sums_of_rows(const SharedTensors& shared, const at::Tensor& rows);

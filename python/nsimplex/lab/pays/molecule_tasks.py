@@ -117,7 +117,7 @@ def _draw(name: str, count: int, generator: torch.Generator, split: str) -> Batc
     rows = chosen_rows(parts[split], count, generator, split)
     longest = max(len(tokens[row]) for row in rows.tolist())
     most = _SOURCES[name].tokens
-    # Padding is a kind of its own, code 3, whose other codes are 0.
+    # Padding is a separate kind, code 3, whose other codes are 0.
     fields = torch.zeros(len(rows), longest, _WIDTH, dtype=torch.int64)
     fields[..., 0] = 3
     names = choose(len(rows), most, most, generator)

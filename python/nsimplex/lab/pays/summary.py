@@ -87,7 +87,7 @@ def order_of(model: str) -> int:
 def _chosen(lines: Iterable[Line]) -> dict[tuple[str, str], dict[int, Line]]:
     """Runs by (task, model) and seed, at the rate with the best "valid" of seed 1.
 
-    Models with a norm, equal parameters or equal seconds have names of their own. Of a model that
+    Models with a norm, equal parameters or equal seconds have separate names. Of a model that
     ran for several numbers of steps, the longest runs are taken.
     """
     runs: dict[tuple[str, str], list[Line]] = {}

@@ -31,7 +31,7 @@ Draw = Callable[[int, torch.Generator, str], Batch]
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A task that users can run a layer of their own on.
+    """A task on which users can run their own layer.
 
     Args:
         name: of the task on the command line.

@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 
 /// The contributions of rows to tables, and the reverse. A table is the sum over rows of a b^T,
 /// where a is the features of a row and b its value and 1, or its gradient. The table of keys is
-/// [features, values], followed by the sum of a alone, so that the 1 needs no vector of its own;
+/// [features, values], followed by the sum of a alone, so that the 1 needs no separate vector;
 /// that of queries is [wide, features]. At most kTableRows rows are processed at a time, widened to
 /// double, so that all work is small products.
 template <class T>
