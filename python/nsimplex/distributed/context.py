@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, get_args
@@ -21,16 +20,17 @@ from ..nn.layers import SimplicialAttention
 from ..nn.tables import Places
 from ..routing import topk_keys
 from ..separable_attention import FeatureMap, separable_attention
-from .exchange import Item, Span, Traffic, exchange, require_equal_shards, window_spans
-from .layers import attend_shard
+from .exchange import Span, window_spans
+from .layer_shards import attend_shard
 from .prefix import state_of, with_state
 from .shard_attention import attention_of_shards, refuse
+from .shards import Shards
 
 __all__ = ["ContextParallel", "context_parallel"]
 
 
 @checked_methods
-class ContextParallel:
+class ContextParallel(Shards):
     """A sequence that is divided among the ranks of a group: rank r of R holds tokens
     r T / R, .., (r + 1) T / R - 1.
 
@@ -57,11 +57,7 @@ class ContextParallel:
                 "torch.distributed.init_process_group first"
             )
         every: Any = dist.group.WORLD
-        self.group: dist.ProcessGroup = every if group is None else group
-        self.unbounded = unbounded
-        self.rank, self.ranks = dist.get_rank(self.group), dist.get_world_size(self.group)
-        self.traffic: list[Traffic] = []
-        self._fitting: set[tuple] = set()
+        super().__init__(every if group is None else group, unbounded)
 
     def shard(self, x: Tensor, dim: int = 1) -> Tensor:
         """This rank's part of a whole tensor along its sequence dimension.
@@ -92,7 +88,7 @@ class ContextParallel:
 
     def tokens(self, length: int) -> Span:
         """The positions of this rank's ``length`` tokens."""
-        return Span(self.rank * length, (self.rank + 1) * length)
+        return self._own(length)
 
     def attention(
         self,
@@ -193,7 +189,7 @@ class ContextParallel:
                 continue
             keys[m], values[m] = next(fetched), next(fetched)
             more = window_spans(self.ranks, length, *sides[m])[self.rank].last
-            more -= self.tokens(length).last
+            more -= self._own(length).last
             left, right = sides[m]
             windows.append((-1 if left == -1 else left + more, -1 if right == -1 else right - more))
         whole = all(left == -1 and right == (0 if causal else -1) for left, right in windows)
@@ -229,73 +225,7 @@ class ContextParallel:
 
     def attend(self, layer: SimplicialAttention, x: Tensor, places: Places) -> Tensor:
         """The output of an attention layer of nsimplex; the layer itself calls it."""
-        return attend_shard(self, layer, x, places)
-
-    # Helpers.
-
-    def _fetch(
-        self,
-        name: str,
-        tensors: Sequence[Tensor],
-        dims: Sequence[int],
-        needs: Sequence[Sequence[Span]],
-    ) -> list[Tensor]:
-        """One exchange, whose bytes are noted."""
-        traffic = Traffic(name)
-        self.traffic.append(traffic)
-        items = [Item(*each) for each in zip(tensors, dims, needs)]
-        return exchange(items, self.group, traffic)
-
-    def _everything(self, length: int, causal: bool = False) -> list[Span]:
-        """By rank, all tokens, or those up to its last one."""
-        return [
-            Span(0, (rank + 1 if causal else self.ranks) * length) for rank in range(self.ranks)
-        ]
-
-    def _others(self, all_ranks: bool) -> list[Span]:
-        """By rank, the ranks whose states it adds: those before it, or all."""
-        return [Span(0, self.ranks if all_ranks else rank) for rank in range(self.ranks)]
-
-    def _require_shards(
-        self, name: str, length: int, tensors: Sequence[Tensor], dim: int = 2
-    ) -> None:
-        """Check shards of ``length`` tokens on every rank. On accelerators, where reading what the
-        others sent waits for all work, shapes that have fitted once are not checked again."""
-        known = name, length, *((tensor.shape, tensor.dtype) for tensor in tensors)
-        if known not in self._fitting or tensors[0].is_cpu:
-            require_equal_shards(name, length, tensors, dim, self.group)
-            self._fitting.add(known)
-
-    def _bounds(self, name: str, cu_seqlens: Tensor | None, length: int) -> list[int] | None:
-        """The boundaries of documents in the whole sequence."""
-        if cu_seqlens is None:
-            return None
-        bounds = cu_seqlens.tolist()
-        total = self.ranks * length
-        if not bounds or bounds[0] != 0 or bounds[-1] != total or bounds != sorted(bounds):
-            raise ValueError(
-                f"[{name}] cu_seqlens: expected 0 <= .. <= {total}, the tokens of all ranks, got "
-                f"{bounds if len(bounds) < 10 else 'a tensor of other numbers'}"
-            )
-        return bounds
-
-    def _documents(self, bounds: list[int] | None, length: int) -> Iterator[tuple[Span, Span]]:
-        """(own queries, document) for every document that has some here."""
-        own = self.tokens(length)
-        if bounds is None:
-            yield own, Span(0, self.ranks * length)
-            return
-        for first, last in itertools.pairwise(bounds):
-            document = Span(first, last)
-            queries = own.common(document)
-            if queries.length:
-                yield queries, document
-
-    def _inside(self, lengths: Tensor, axis: int, span: Span, mask: Tensor | None) -> Tensor:
-        """bool [B, keys]: the keys of a span that lie before the lengths."""
-        own = lengths[axis] if lengths.dim() == 2 else lengths
-        inside = torch.arange(span.first, span.last, device=lengths.device) < own[:, None]
-        return inside if mask is None else inside & mask
+        return attend_shard(self, self.attention, self.separable_attention, layer, x, places)
 
 
 @contextmanager

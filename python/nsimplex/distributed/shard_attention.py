@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,9 +14,7 @@ from ..attention import attention
 from ..face_attention import face_attention
 from .exchange import Item, Span, Traffic, exchange, window_spans
 from .ring import ring_attention
-
-if TYPE_CHECKING:
-    from .context import ContextParallel
+from .shards import Shards
 
 __all__ = ["attention_of_shards", "refuse"]
 
@@ -60,7 +58,7 @@ class _Axis(NamedTuple):
 
 
 def attention_of_shards(
-    context: ContextParallel,
+    shards: Shards,
     query: Tensor,
     keys: Sequence[Tensor],
     values: Sequence[Tensor],
@@ -81,20 +79,20 @@ def attention_of_shards(
     refuse(name, **{each: options.pop(each, None) for each in refused})
     refuse(name, return_lse=return_lse or None if face else None)
     length = query.size(2)
-    context._require_shards(name, length, [*keys, *values])
+    shards._require_shards(name, length, [*keys, *values])
     flat = flat_window(window, len(keys)) or [-1, -1] * len(keys)
     sides = [(flat[2 * m], 0 if causal else flat[2 * m + 1]) for m in range(len(keys))]
     if options.get("dropout_p", 0) > 0:
         seed = options.get("seed")
         seed = torch.randint(2**63 - 1, ()).item() if seed is None else seed
-        options["seed"] = (seed + context.rank * _SEED_STEP) % (2**63 - 1)
+        options["seed"] = (seed + shards.rank * _SEED_STEP) % (2**63 - 1)
     given = (cu_seqlens, key_masks, key_lengths)
     alone = not face and distinct == "none" and all(each is None for each in given)
-    axis = _ring_axis(context, sides, options) if alone else None
+    axis = _ring_axis(shards, sides, options) if alone else None
     if axis is not None:
-        return _ring(context, query, keys, values, sides, axis, return_lse, options)
-    bounds = context._bounds(name, cu_seqlens, length)
-    spans = [window_spans(context.ranks, length, *side, bounds) for side in sides]
+        return _ring(shards, query, keys, values, sides, axis, return_lse, options)
+    bounds = shards._bounds(name, cu_seqlens, length)
+    spans = [window_spans(shards.ranks, length, *side, bounds) for side in sides]
     if distinct != "none":  # equal positions have equal places on all axes
         spans = [
             [Span(min(s.first for s in each), max(s.last for s in each)) for each in zip(*spans)]
@@ -102,22 +100,22 @@ def attention_of_shards(
     items = [*keys, *values, *(key_masks or [])]
     dims = [2] * (2 * len(keys)) + [1] * len(key_masks or [])
     needs = spans * (3 if key_masks else 2)
-    fetched = context._fetch(name, items, dims, needs)
+    fetched = shards._fetch(name, items, dims, needs)
     masks: list[Tensor | None] = [*fetched[2 * len(keys) :]] or [None] * len(keys)
     if key_lengths is not None:
         masks = [
-            context._inside(key_lengths, m, spans[m][context.rank], mask)
+            shards._inside(key_lengths, m, spans[m][shards.rank], mask)
             for m, mask in enumerate(masks)
         ]
     axes = [
-        _Axis(*sides[m], spans[m][context.rank], fetched[m], fetched[len(keys) + m], masks[m])
+        _Axis(*sides[m], spans[m][shards.rank], fetched[m], fetched[len(keys) + m], masks[m])
         for m in range(len(keys))
     ]
     call: Callable = face_attention if face else attention
     options |= dict(causal=causal, distinct=distinct)
     outs = [
-        _part(context, call, query, axes, queries, document, options, return_lse)
-        for queries, document in context._documents(bounds, length)
+        _part(shards, call, query, axes, queries, document, options, return_lse)
+        for queries, document in shards._documents(bounds, length)
     ]
     if not return_lse:
         return torch.cat(outs, 2)
@@ -125,7 +123,7 @@ def attention_of_shards(
 
 
 def _part(
-    context: ContextParallel,
+    shards: Shards,
     call: Callable,
     query: Tensor,
     axes: Sequence[_Axis],
@@ -135,7 +133,7 @@ def _part(
     return_lse: bool,
 ):
     """The queries of one document."""
-    own = query.narrow(2, queries.first - context.rank * query.size(2), queries.length)
+    own = query.narrow(2, queries.first - shards.rank * query.size(2), queries.length)
     if options["distinct"] != "none":
         common = axes[0].span.common(document)
         parts = [axis.part(queries, common)[:3] for axis in axes]
@@ -154,20 +152,18 @@ def _part(
     return call(own, [k for k, _, _ in parts], [v for _, v, _ in parts], window=window, **options)
 
 
-def _ring_axis(
-    context: ContextParallel, sides: Sequence[tuple[int, int]], options: dict
-) -> int | None:
+def _ring_axis(shards: Shards, sides: Sequence[tuple[int, int]], options: dict) -> int | None:
     """The axis that goes round the ring; None: all are fetched."""
     whole = [m for m, (left, right) in enumerate(sides) if left == -1 and right in (0, -1)]
     others = [side for m, side in enumerate(sides) if m not in whole]
     plain = not any(options.get(name) for name in ("augment", "dropout_p"))
     plain = plain and options.get("normalizer", "softmax") in ("softmax", "softmax_sink")
     bounded = len(whole) == 1 and not any(-1 in side for side in others)
-    return whole[0] if context.unbounded == "ring" and plain and bounded else None
+    return whole[0] if shards.unbounded == "ring" and plain and bounded else None
 
 
 def _ring(
-    context: ContextParallel,
+    shards: Shards,
     query: Tensor,
     keys: Sequence[Tensor],
     values: Sequence[Tensor],
@@ -179,24 +175,24 @@ def _ring(
     """One unbounded axis goes round the ranks; the others fetch what their windows reach."""
     length, traffic = query.size(2), Traffic("attention")
     others = [m for m in range(len(keys)) if m != axis]
-    spans = [window_spans(context.ranks, length, *sides[m]) for m in others]
+    spans = [window_spans(shards.ranks, length, *sides[m]) for m in others]
     keys, values = [*keys], [*values]
     if others:
         items = [Item(x[m], 2, span) for x in (keys, values) for m, span in zip(others, spans)]
-        fetched = exchange(items, context.group, traffic)
+        fetched = exchange(items, shards.group, traffic)
         for place, m in enumerate(others):
             keys[m], values[m] = fetched[place], fetched[len(others) + place]
-    own, window = context.tokens(length), [-1, -1] * len(keys)
+    own, window = shards._own(length), [-1, -1] * len(keys)
     for m, span in zip(others, spans):
-        more = span[context.rank].last - own.last
+        more = span[shards.rank].last - own.last
         window[2 * m : 2 * m + 2] = [sides[m][0] + more, sides[m][1] - more]
-    context.traffic.append(traffic)
+    shards.traffic.append(traffic)
     sink = options.pop("sink", None)
     normalizer = options.pop("normalizer", "softmax")
     options = operator_options(query, keys, values, **options)
     options["window"] = window
     out, lse = ring_attention(
-        query, keys, values, axis, sides[axis][1] == 0, context.group, traffic, options
+        query, keys, values, axis, sides[axis][1] == 0, shards.group, traffic, options
     )
     if normalizer == "softmax_sink":  # a tuple of its own in the denominator, with value 0
         share = torch.sigmoid(lse - sink[:, None])

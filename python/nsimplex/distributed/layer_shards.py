@@ -1,7 +1,8 @@
-"""How attention layers compute on a shard of the sequence."""
+"""Attention layers on a shard of the sequence."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,10 +12,10 @@ from ..nn.heads import own_part
 from ..nn.place_checks import require_sparse_places
 from ..nn.select import Linear, Neighbours, Path, part_of
 from ..nn.tables import EVERYWHERE, Places
+from .shards import Shards
 
 if TYPE_CHECKING:
     from ..nn import SimplicialAttention
-    from .context import ContextParallel
 
 __all__ = ["attend_shard"]
 
@@ -35,26 +36,32 @@ def _require_places(layer: SimplicialAttention, x: Tensor, places: Places) -> No
 
 
 def attend_shard(
-    context: ContextParallel, layer: SimplicialAttention, x: Tensor, places: Places
+    shards: Shards,
+    attention: Callable[..., Any],
+    separable_attention: Callable[..., Tensor],
+    layer: SimplicialAttention,
+    x: Tensor,
+    places: Places,
 ) -> Tensor:
-    """The layer's output for the tokens x [B, T / R, C] of this rank.
+    """The layer's output for the tokens x [B, T / R, C] of this rank. ``attention`` and
+    ``separable_attention`` compute on shards.
 
     key_masks are this rank's shard; key_lengths and cu_seqlens are those of the whole sequence.
     """
     _require_places(layer, x, places)
-    first, select = context.tokens(x.size(1)).first, layer.select
+    first, select = shards._own(x.size(1)).first, layer.select
     if select is None:
         heads = layer._heads_of(x, offset=first)
-        return layer._join_heads(_window(context, layer, *heads, places))
+        return layer._join_heads(_window(attention, layer, *heads, places))
     if isinstance(select, Linear):
         kept = places.key_masks
         assert kept is None or isinstance(kept, Tensor)  # require_sparse_places
-        return layer._join_heads(_linear(context, layer, select, x, first, kept))
-    return _chosen(context, layer, x, first)
+        return layer._join_heads(_linear(separable_attention, layer, select, x, first, kept))
+    return _chosen(shards, layer, x, first)
 
 
 def _window(
-    context: ContextParallel,
+    attention: Callable[..., Any],
     layer: SimplicialAttention,
     q: Tensor,
     keys: list[Tensor],
@@ -70,11 +77,11 @@ def _window(
     )
     if layer.training and layer.dropout > 0:
         options["dropout_p"] = layer.dropout
-    return context.attention(q, keys, values, face=layer.face, **options)
+    return attention(q, keys, values, face=layer.face, **options)
 
 
 def _linear(
-    context: ContextParallel,
+    separable_attention: Callable[..., Tensor],
     layer: SimplicialAttention,
     select: Linear,
     x: Tensor,
@@ -88,10 +95,10 @@ def _linear(
     q, keys = _features("separable_attention", q, keys, select.features)
     if kept is not None:  # a key without features has no weight
         keys = [key * kept[:, None, :, None].to(key.dtype) for key in keys]
-    return context.separable_attention(q, keys, values, features=None, **options)
+    return separable_attention(q, keys, values, features=None, **options)
 
 
-def _chosen(context: ContextParallel, layer: SimplicialAttention, x: Tensor, first: int) -> Tensor:
+def _chosen(shards: Shards, layer: SimplicialAttention, x: Tensor, first: int) -> Tensor:
     """Keys of all ranks are gathered, and every rank chooses those of its own queries."""
     at = f"[{type(layer).__name__}] "
     causal = layer._options["causal"]
@@ -108,20 +115,20 @@ def _chosen(context: ContextParallel, layer: SimplicialAttention, x: Tensor, fir
     more = []
     if index is not None:
         more = [index.key if layer.loss_weight > 0 else index.key.detach()]
-    spans = context._everything(length, causal)
-    context._require_shards("sparse_attention", length, [*keys, *values])
+    spans = shards._everything(length, causal)
+    shards._require_shards("sparse_attention", length, [*keys, *values])
     tensors = [*keys, *values, *more]
     dims, needs = [2] * len(tensors), [spans] * len(tensors)
-    fetched = context._fetch("sparse_attention", tensors, dims, needs)
+    fetched = shards._fetch("sparse_attention", tensors, dims, needs)
     keys, values = fetched[: layer.order], fetched[layer.order : 2 * layer.order]
     if index is not None:
         index = index._replace(key=fetched[-1], lse=None)
     queries = torch.arange(first, first + length, device=x.device)
-    tables = layer._tables(index, queries, spans[context.rank].last, EVERYWHERE)
+    tables = layer._tables(index, queries, spans[shards.rank].last, EVERYWHERE)
     if path:
         batch = x.size(0)
         own = tables[0].expand(batch, -1, -1)
-        tables = context._fetch("sparse_attention", [own], [1], [spans])
+        tables = shards._fetch("sparse_attention", [own], [1], [spans])
     widest = max(tables, key=lambda table: table.size(-1))
     layer.auxiliary_loss = layer._alignment_loss(index, q, keys, values, widest, layer.pattern)
     return layer._join_heads(layer._attend(q, keys, values, tables)[0])
