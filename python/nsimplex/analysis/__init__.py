@@ -3,6 +3,7 @@
 from .ascent import Ascent
 from .depth import AttentionFlow, CollapseHead, DepthBound, attention_flow, depth_bound
 from .influence import token_influence
+from .layer_report import LayerReport
 from .lipschitz import (
     JacobianNorm,
     LipschitzEstimate,
@@ -12,7 +13,7 @@ from .lipschitz import (
     pair_lipschitz_bound,
 )
 from .masks import MaskExtent, WeightBounds, mask_distances, mask_extent, weight_bounds
-from .model_report import LayerReport, ModelReport, report
+from .model_report import ModelReport, report
 from .sensitivity import (
     SensitivityEstimate,
     inf_op,

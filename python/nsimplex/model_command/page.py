@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from .._command_channel import Channel, serve
-from ..analysis.model_report import report, table_cells
+from ..analysis.layer_report import table_cells
+from ..analysis.model_report import report
 from ..nn import LanguageModel
-from ..report.model import model_page
 
 _LONG = 20  # seconds of work that are announced
 #: Passes of the model that a report takes: without derivatives, with them, and more per step. These
@@ -55,7 +55,7 @@ def write_page(request: dict[str, Any], channel: Channel) -> None:
         queries=request["samples"],
         steps=request["steps"],
     )
-    channel.file("--page", model_page(made))
+    channel.file("--page", made.html())
     for place, layer in enumerate(made.layers):
         numbers = dataclasses.asdict(layer)
         channel.line(

@@ -1,5 +1,8 @@
-"""The layer check passes on this tree and fails on trees made to break each of its rules."""
+"""The layer check passes on this tree and fails on trees made to break each of its rules. No modules
+of the Python package import each other, in a chain of any length."""
 
+import ast
+import graphlib
 import subprocess
 import sys
 
@@ -75,3 +78,52 @@ def test_broken_tree_fails(root, tmp_path, name, line, reason):
     assert len(result.stdout.splitlines()) == 1
     assert reason in result.stdout
     assert name.rsplit("/", 1)[0] in result.stdout
+
+
+def imports_of(path, module, known):
+    """The modules among `known` that a module imports anywhere, also in functions and for types."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level]
+            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+            names = {f"{base}.{each.name}" for each in node.names}
+            yield from (names & known) or ({base} & known)
+
+
+def circle(folder):
+    """Modules of a package that import each other; empty if there are none."""
+    found = {
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for path in folder.rglob("*.py")
+    }
+    graph = {
+        name: set(imports_of(path, name, found.keys())) - {name} for name, path in found.items()
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_modules_of_the_package_import_each_other(root):
+    assert circle(root / "python" / "nsimplex") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from .tile import Tile",
+        "def late():\n    from . import tile",
+        "if TYPE_CHECKING:\n    import kernels.tile",
+    ],
+)
+def test_a_circle_is_found(tmp_path, line):
+    files = {"__init__.py": "", "tile.py": "from .plan import Plan\n", "plan.py": line}
+    grow(tmp_path / "kernels", files)
+    assert set(circle(tmp_path / "kernels")) == {"kernels.tile", "kernels.plan"}

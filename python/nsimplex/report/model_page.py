@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 import matplotlib
 from matplotlib.ticker import MaxNLocator
 
 from .._page import figure, page, section, table, tile
-from ..analysis.model_report import LayerReport, ModelReport
+from ..analysis.layer_report import LayerReport
 from .elements import MUTED, SERIES, STYLE, amount, dashes, legend_below, new_axes, svg
 
 _Curve = tuple[str, str]  # name, field of LayerReport
 
 
-def model_page(report: ModelReport) -> str:
-    """The page as one file."""
-    layers = report.layers
+def model_page(
+    model: str,
+    layers: list[LayerReport],
+    *,
+    seconds: float,
+    forward_seconds: float,
+    cost: float,
+    settings: Mapping[str, Any],
+) -> str:
+    """The page as one file. The report took ``seconds``, as long as ``cost`` forward passes."""
     with matplotlib.rc_context(STYLE):
         charts = [_smoothing(layers), _weights(layers), _derivatives(layers)]
-    parts = [_tiles(report), *charts]
+    said = ", ".join(f"{name} {value}" for name, value in settings.items())
+    time = section(
+        "Time",
+        f"<p>The report took {seconds:.1f} s. That is as long as {cost:.0f} passes "
+        f"of the model over this batch, each of {forward_seconds:.3f} s. Settings: "
+        f"{escape(said)}.</p>",
+    )
     return page(
-        f"Attention layers of {report.model}",
+        f"Attention layers of {model}",
         "nsimplex model report",
         "Every attention layer of a model, measured while the model read one batch.",
-        "".join([*parts, _table(layers), _cost(report)]),
+        "".join([_tiles(layers), *charts, _table(layers), time]),
         "Written by nsimplex.analysis.report.",
     )
 
@@ -149,8 +164,7 @@ def _derivatives(layers: list[LayerReport]) -> str:
     return section("Derivatives", norms, sharp) if norms or sharp else ""
 
 
-def _tiles(report: ModelReport) -> str:
-    layers = report.layers
+def _tiles(layers: list[LayerReport]) -> str:
     orders = sorted({layer.order for layer in layers})
     tiles = [tile(str(len(layers)), "Attention layers", "orders " + ", ".join(map(str, orders)))]
     if ranks := _rank_ends(layers):
@@ -190,13 +204,3 @@ _LIMITED = (
     "jacobian", "lipschitz_bound", "sensitivity", "sensitivity_bound", "sharpness",
     "sharpness_bound",
 )  # fmt: skip
-
-
-def _cost(report: ModelReport) -> str:
-    settings = ", ".join(f"{name} {value}" for name, value in report.settings.items())
-    return section(
-        "Time",
-        f"<p>The report took {report.seconds:.1f} s. That is as long as {report.cost:.0f} passes "
-        f"of the model over this batch, each of {report.forward_seconds:.3f} s. Settings: "
-        f"{escape(settings)}.</p>",
-    )
