@@ -10,6 +10,7 @@ import datetime
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -27,6 +28,8 @@ _DEFAULT_TIMEOUT = 600.0
 #: How long ranks wait for others to start, at least. Processes that load the libraries on a busy
 #: machine may be much further apart than ranks that train.
 _START_TIMEOUT = 180.0
+#: How long ranks may take to end after one of them has failed.
+_LAST_SECONDS = 10.0
 #: Tells programs that the command line starts: a name for their own group, and its timeout.
 _PROGRAMS = "NSIMPLEX_RANKS"
 
@@ -55,7 +58,7 @@ def run_command(command: str, words: list[str]) -> int:
         return _fail(f"cannot join the other ranks: {str(error).splitlines()[0]}")
     code = _run(group, words)
     if code == 1:
-        _end_stopped_ranks(store)
+        _end_ranks(store)
     return code
 
 
@@ -130,17 +133,42 @@ def _identity(process: int | str) -> tuple[str, str, str, str]:
     return boot, str(process), fields[19], fields[0]
 
 
-def _end_stopped_ranks(store: Store) -> None:
-    """Kills the ranks on this host that somebody has stopped, as by SIGSTOP. They would not end by
-    themselves, and torchrun waits for them for half a minute."""
+def _end_ranks(store: Store) -> None:
+    """Kills the other ranks on this host: those that somebody has stopped, as by SIGSTOP, at once,
+    and those that are still there ten seconds later. They hang, because this rank has ended and
+    none can go on without it; torchrun would wait for them for half a minute."""
+    others = []
     for rank in range(int(os.environ["WORLD_SIZE"])):
-        with contextlib.suppress(RuntimeError, OSError):  # the store or the process is gone
-            if not store.check([f"process/{rank}"]):
-                continue
-            known = store.get(f"process/{rank}").decode().split()
-            *found, state = _identity(known[1])
-            if found == known and state == "T":
-                os.kill(int(known[1]), signal.SIGKILL)
+        with contextlib.suppress(RuntimeError):  # the store is gone
+            if store.check([f"process/{rank}"]):
+                others.append(store.get(f"process/{rank}").decode().split())
+    others = [known for known in others if int(known[1]) != os.getpid()]
+    _kill([known for known in others if _state(known) == "T"])
+    if not any(map(_state, others)) or os.fork():
+        return
+    # A process of its own, without the connections: the others notice that these have ended.
+    os.setsid()
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+    end = time.monotonic() + _LAST_SECONDS
+    while any(map(_state, others)) and time.monotonic() < end:
+        time.sleep(0.1)
+    _kill([known for known in others if _state(known)])
+    os._exit(0)
+
+
+def _state(known: list[str]) -> str:
+    """The state of a process, a letter; "" if it has ended or is on another host."""
+    with contextlib.suppress(OSError):
+        *found, state = _identity(known[1])
+        if found == known and state != "Z":
+            return state
+    return ""
+
+
+def _kill(processes: list[list[str]]) -> None:
+    for known in processes:
+        with contextlib.suppress(OSError):
+            os.kill(int(known[1]), signal.SIGKILL)
 
 
 def _run(group: str, words: list[str]) -> int:

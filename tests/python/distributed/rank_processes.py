@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +11,9 @@ import time
 
 import pytest
 import ranks as launcher
+
+#: Makes a rank hang: its handler waits for another signal.
+HANG = signal.SIGUSR1
 
 
 def _on_rank(rank, ranks, port, folder, command, words, pause):
@@ -29,6 +33,8 @@ def _on_rank(rank, ranks, port, folder, command, words, pause):
             os.open(os.path.join(folder, f"{name}{rank}"), os.O_CREAT | os.O_WRONLY | os.O_TRUNC),
             stream,
         )
+    c = ctypes.CDLL(None)
+    c.signal(HANG, ctypes.cast(c.pause, ctypes.c_void_p))
     from nsimplex._on_ranks import run_command
 
     os._exit(run_command(command, words))

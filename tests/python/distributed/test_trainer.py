@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 from rank_processes import (
+    HANG,
     Ranks,
     finish,
     new_store,
@@ -136,13 +137,15 @@ def test_a_killed_rank_ends_the_others_and_the_same_command_continues(
     assert_same_run(out, uninterrupted)
 
 
-def test_a_rank_that_hangs_is_named(text, tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGSTOP, HANG])
+def test_a_rank_that_hangs_is_named(text, tmp_path, how):
+    """It is killed if it was stopped, and ten seconds after the others have ended if it hangs."""
     out = tmp_path / "run"
     steps = ["--batch", "6", "--steps", "100000"]
     words = ["--rank-timeout", "2", *command(text, out, steps)]
     with Ranks(3, tmp_path / "streams", words) as ranks:
         wait_for_lines(out, 5)
-        os.kill(ranks.processes[1].pid, signal.SIGSTOP)
+        os.kill(ranks.processes[1].pid, how)
         for rank in (0, 2):
             ranks.processes[rank].join(60)
             assert ranks.processes[rank].exitcode == 1
