@@ -48,7 +48,7 @@ Json or_null(const std::optional<int64_t>& number) { return number ? Json(*numbe
 
 int run_attention(const AttentionCommand& o) {
   ModelProgram program{.python = {.command = "analyze attention",
-                                  .module = "nsimplex.model_command.attention",
+                                  .module = "nsimplex.model_command.attended_tuples",
                                   .package = "",
                                   .extra = "",
                                   .arguments = {}},

@@ -118,7 +118,7 @@ Json rows_of(const Tensor& windows) {
 
 ModelProgram page_program(const ModelCommand& o) {
   return {.python = {.command = "analyze model --page",
-                     .module = "nsimplex.model_command.page",
+                     .module = "nsimplex.model_command.layer_page",
                      .package = "matplotlib",
                      .extra = "plots",
                      .arguments = {}},

@@ -15,6 +15,7 @@ from .._arguments import checked_methods
 from .._choices import Estimator, Missing, Resampling, ScreenBy
 from .._printable import printable
 from .._progress import progress_calls
+from .column_scale import means_and_deviations
 from .columns import (
     Columns,
     KeptColumns,
@@ -39,7 +40,6 @@ from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidenc
 from .linear_model import log_likelihood, regress
 from .noise_directions import check_orientation, orient_by_noise
 from .rows import row_groups, row_targets, taken_column
-from .scale import means_and_deviations
 from .structure import FitInterrupted, FitOptions, fit_numbered, fit_options
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).

@@ -12,10 +12,10 @@ from .._arguments import checked
 from .._data_frames import DataFrame, data_frame
 from .._library import operators
 from .arrays import graph_matrix, read_columns
+from .column_scale import large_exponent, times_power
 from .columns import Columns, Names, given_names
 from .frames import row_labels
 from .rows import row_groups, row_targets
-from .scale import large_exponent, times_power
 
 
 class VarianceOrderWarning(UserWarning):

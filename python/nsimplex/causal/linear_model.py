@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from .._library import operators
-from .scale import large_exponents, times_power
+from .column_scale import large_exponents, times_power
 from .structure import target_pairs
 
 

@@ -16,8 +16,8 @@ from .._arguments import checked_methods
 from .._choices import Distinct, Unbounded
 from .._options import ShardOptions, ShardSelectionOptions, Window, flat_window
 from .._sequence_shards import set_sequence_shards
+from ..nn.key_tables import Places
 from ..nn.layers import SimplicialAttention
-from ..nn.tables import Places
 from ..routing import topk_keys
 from ..separable_attention import FeatureMap, separable_attention
 from .exchange import Span, window_spans

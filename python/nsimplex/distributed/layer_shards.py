@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..nn.heads import own_part
+from ..nn.key_tables import EVERYWHERE, Places
 from ..nn.place_checks import require_sparse_places
 from ..nn.select import Linear, Neighbours, Path, part_of
-from ..nn.tables import EVERYWHERE, Places
 from .shards import Shards
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import molecules
 from .._printable import printable
-from .arrays import molecule_codes
+from .array_files import molecule_codes
 from .records import Loaded, Recipe, chosen_rows
 from .tables import Table
 

@@ -17,7 +17,7 @@ from .._printable import printable
 from ..graph import ConversionWarning, GraphData
 from ..graph.hif import account_for_records, read_records, with_shared
 from ..graph_files import read_graphs
-from .arrays import read_arrays, read_hdf5
+from .array_files import read_arrays, read_hdf5
 from .molecule_rows import read_molecules
 from .records import (
     MOST_NODES,

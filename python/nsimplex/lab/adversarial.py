@@ -31,7 +31,7 @@ from .. import analysis
 from .._printable import exit_code
 from .._whole_file import require_place
 from ..nn import SimplicialAttention
-from .pays.tables import shown
+from .pays.result_tables import shown
 
 __all__ = ["Settings", "attack", "distances", "draw", "main", "measure", "table", "train"]
 

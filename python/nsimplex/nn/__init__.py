@@ -13,7 +13,8 @@ from .equivariant_encoder import (
     PatternLinear,
     RandomFeatures,
 )
-from .equivariant_linear import EquivariantLinear
+from .equivariant_linear_layer import EquivariantLinear
+from .expert_choice import ExpertChoice, Indexer, IndexParts, IndexSource
 from .feature_options import FeatureTransformerOptions
 from .feature_transformer import FeatureTransformer
 from .graph_baselines import MessagePassing
@@ -27,10 +28,9 @@ from .language_options import LanguageModelOptions
 from .layer_state import auxiliary_loss
 from .layers import RMSNorm, SimplicialAttention
 from .parameter_groups import ParameterGroups, parameter_groups
-from .routing import ExpertChoice, Indexer, IndexParts, IndexSource
 from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Union, Window
-from .separable_attention import SeparableAttention
-from .sparse_attention import SparseAttention
+from .separable_layer import SeparableAttention
+from .sparse_layer import SparseAttention
 from .training_callbacks import GraphFit, TrainingCallback, TrainingState
 from .training_log import TrainingLog
 from .upcycling import HigherOrderPart, UpcycledAttention, calibrate, convert, order_shares

@@ -14,9 +14,9 @@ from .._choices import Activation
 from ..kv_cache import LayerCache
 from ..static_cache import StaticCache
 from .checks import require, require_name, require_rows, require_whole
+from .expert_choice import ExpertChoice, attend
 from .layer_state import HeldLayers, retained_mass_of
 from .layers import RMSNorm, SimplicialAttention, _initialize
-from .routing import ExpertChoice, attend
 
 
 @checked_methods

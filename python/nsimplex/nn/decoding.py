@@ -13,9 +13,9 @@ from ..separable_attention import SeparableCache
 from ..static_cache import StaticCache
 from .checks import require
 from .heads import own_part
+from .key_tables import EVERYWHERE
 from .select import Linear, Neighbours, part_of
 from .selecting import SelectedTuples
-from .tables import EVERYWHERE
 
 _Cache = TypeVar("_Cache", bound=LayerCache)
 

@@ -29,7 +29,7 @@ from ..equivariant_classes import Kind, TensorKind, _kind, equivariant_classes
 from ..equivariant_encoder_plan import EquivariantEncoderPlan, _is_lightweight
 from ..equivariant_linear import EquivariantPlan
 from .checks import require_name, require_rows, require_whole
-from .equivariant_linear import EquivariantLinear
+from .equivariant_linear_layer import EquivariantLinear
 
 
 @checked_methods

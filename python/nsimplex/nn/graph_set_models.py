@@ -15,7 +15,7 @@ from ..equivariant_classes import TensorKind
 from ..equivariant_linear import equivariant_plan
 from ..graph import GraphData, TupleBatch, complete_tuples
 from .checks import require, require_name, require_whole
-from .equivariant_linear import EquivariantLinear
+from .equivariant_linear_layer import EquivariantLinear
 from .graph_models import GraphInputs, GraphModel, graph_rows, judged_lists, query_lists
 
 _LOGIT_EPS = 1e-6  # keeps probabilities in float32 away from 0 and 1, which have no logit

@@ -17,7 +17,7 @@ from ..routing import indexer_loss, topk_keys
 from ..sparse_attention import sparse_attention
 from ..tuples import neighbours
 from .checks import factory, require, require_name, require_positive, require_rows, require_whole
-from .tables import Places, admissible, compact
+from .key_tables import Places, admissible, compact
 from .weights import initialize
 
 

@@ -22,8 +22,8 @@ from .language_options import LanguageModelOptions
 from .layer_state import STATE, HeldLayers, innermost_layers
 from .layers import RMSNorm, SimplicialAttention
 from .saved_model import read_saved_model, saved_language_model
-from .separable_attention import SeparableAttention
-from .sparse_attention import SparseAttention
+from .separable_layer import SeparableAttention
+from .sparse_layer import SparseAttention
 from .text_generator import TextGenerator
 
 __all__ = ["LanguageModel", "LanguageModelOptions"]

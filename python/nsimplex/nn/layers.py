@@ -23,6 +23,7 @@ from .checks import factory, require, require_positive, require_rows, require_wh
 from .decoding import CachedTuples
 from .group_cache import GroupCache
 from .indexer import Indexer
+from .key_tables import Places, neighbour_table
 from .layer_options import (
     DEFAULT_ORDER,
     check_augment,
@@ -34,7 +35,6 @@ from .layer_options import (
 )
 from .place_checks import require_places
 from .select import Neighbours, Select, part_of
-from .tables import Places, neighbour_table
 from .weights import initialize as _initialize
 
 __all__ = ["RMSNorm", "SimplicialAttention", "_initialize"]

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from .._arguments import describe
 from .checks import can_be_read, require
+from .key_tables import Places
 from .select import Linear, Neighbours, Path, Select, TopK, part_of, require_graph
-from .tables import Places
 
 
 def require_places(name: str, x: Tensor, places: Places, pairs: bool) -> Tensor | None:

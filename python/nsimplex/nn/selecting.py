@@ -19,10 +19,7 @@ from .checks import require
 from .heads import HeadProjections, own_part
 from .indexer import Indexer, IndexParts, IndexSource, normalised
 from .induced import induced, joined
-from .layer_options import LEARNED, rotary_is_relative
-from .place_checks import require_sparse_places
-from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Window, part_of, parts_of
-from .tables import (
+from .key_tables import (
     EVERYWHERE,
     Places,
     admissible,
@@ -35,6 +32,9 @@ from .tables import (
     united,
     window_table,
 )
+from .layer_options import LEARNED, rotary_is_relative
+from .place_checks import require_sparse_places
+from .select import Linear, Neighbours, Path, Select, Sinks, TopK, Window, part_of, parts_of
 
 
 class SelectedTuples(HeadProjections):

@@ -43,14 +43,14 @@ from .causal import (
     predicted_sections,
     simulated_sections,
 )
-from .curvature import curvature_sections
+from .curvature_section import curvature_sections
 from .dag import learned_section
 from .elements import amount, megabytes
-from .graphs import encoding_sections, graph_sections
+from .graph_sections import encoding_sections, graph_sections
 from .language import comparison_sections, language_runs, language_sections, scaling_sections
-from .layers import monitor_sections
 from .learned import LearnedGraph, read_ball, read_learned
 from .match import match_runs, match_sections, match_tiles
+from .monitored_layers import monitor_sections
 from .run import Folder, Row, Run, number, read_run
 from .trained_graphs import trained_graph_sections, trained_headline
 

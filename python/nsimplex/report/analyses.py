@@ -8,10 +8,10 @@ from statistics import median_low
 import matplotlib
 
 from .._page import VIOLATED, section, table
+from .collapse_plots import layer_parts, smoothing_parts
 from .elements import MUTED, SERIES, STYLE, amount, name_axes, new_axes, spread_labels, svg, whole
 from .language import transfer_parts
 from .run import Folder, Row, having, number
-from .smoothing import layer_parts, smoothing_parts
 
 
 def statements_table(rows: list[Row]) -> str:

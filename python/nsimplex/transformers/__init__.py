@@ -18,9 +18,9 @@ except ImportError as _error:
     ) from _error
 
 from ..nn.upcycling import calibrate, order_shares
-from .attention import attention_forward
+from .attention_functions import attention_forward
 from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
-from .upcycling import convert, from_pretrained
+from .upcycled_layers import convert, from_pretrained
 
 __all__ = [
     "SimplicialConfig",

@@ -7,7 +7,7 @@ and the attention graph.
 """
 
 from .graph_tuples import GraphTuple, GraphTuples, heaviest_graph_tuples
-from .heads import head_distances, heads_svg
+from .head_comparison import head_distances, heads_svg
 from .heaviest import HeaviestTuples, heaviest_tuples
 from .page import save_page
 from .view import TupleView, view, views

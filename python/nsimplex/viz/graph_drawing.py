@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._page import drawing_file, short
-from .drawing import INK, LONGEST, MUTED, QUERY, RING, TUPLE, Point, dot, shape, text
+from .tuple_drawing import INK, LONGEST, MUTED, QUERY, RING, TUPLE, Point, dot, shape, text
 
 #: Nodes of a drawing: more cannot be told apart at the width of a telephone.
 MOST_NODES = 40

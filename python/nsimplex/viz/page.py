@@ -14,8 +14,8 @@ from .._arguments import checked
 from .._page import page, readable, section, table
 from .._printable import printable
 from .._whole_file import require_kind, whole_file
-from .drawing import tuples_svg
-from .heads import comparable, head_distances, heads_drawing
+from .head_comparison import comparable, head_distances, heads_drawing
+from .tuple_drawing import tuples_svg
 from .view import TupleView
 
 __all__ = ["save_page"]

@@ -24,8 +24,8 @@ from ..analysis.model_report import spaced
 from ..analysis.other_calls import AugmentedCall, augmented
 from ..attention import attention
 from ..graph import edge_curvatures, tuple_batch
-from .drawing import graph_svg, tuples_svg
 from .heaviest import LEFT_OUT, HeaviestTuples, check_heads, heaviest, rows_of
+from .tuple_drawing import graph_svg, tuples_svg
 
 __all__ = ["TupleView", "view", "views"]
 

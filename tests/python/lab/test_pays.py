@@ -10,9 +10,9 @@ from pays_batches import drawn
 
 from nsimplex.lab.pays import TASKS, ModelSpec, Network, fit_size
 from nsimplex.lab.pays.__main__ import main
-from nsimplex.lab.pays.models import cost
+from nsimplex.lab.pays.compared_models import cost
+from nsimplex.lab.pays.paired_training import append_line, loss_of, machine, read_lines
 from nsimplex.lab.pays.speed import by_turns, ratios
-from nsimplex.lab.pays.training import append_line, loss_of, machine, read_lines
 
 
 @pytest.mark.parametrize("name", ["1x4", "1+2x2", "2x1:topk4", "2x1:linear"])
@@ -117,7 +117,7 @@ def test_models_are_timed_by_turns():
 def timed(monkeypatch, *seconds):
     """Seconds per step of the reference and of others, in place of those of a clock."""
     monkeypatch.setattr(
-        "nsimplex.lab.pays.training.by_turns", lambda steps: [[each] * 3 for each in seconds]
+        "nsimplex.lab.pays.paired_training.by_turns", lambda steps: [[each] * 3 for each in seconds]
     )
 
 

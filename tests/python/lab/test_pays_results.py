@@ -8,11 +8,11 @@ import pytest
 
 from nsimplex.lab.pays import TASKS, ModelSpec
 from nsimplex.lab.pays.__main__ import main
+from nsimplex.lab.pays.compared_models import cost
 from nsimplex.lab.pays.figure import comparisons_of, gain_text
-from nsimplex.lab.pays.models import cost
+from nsimplex.lab.pays.paired_training import append_line, read_lines
+from nsimplex.lab.pays.result_tables import table
 from nsimplex.lab.pays.summary import compare, interval, summarize
-from nsimplex.lab.pays.tables import table
-from nsimplex.lab.pays.training import append_line, read_lines
 
 
 def made_line(model, seed, value, rate=0.01, valid=None, **others):

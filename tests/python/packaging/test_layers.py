@@ -1,5 +1,5 @@
-"""The layer check passes on this tree and fails on trees made to break each of its rules. No modules
-of the Python package import each other, in a chain of any length."""
+"""The layer check passes on this tree and fails on trees made to break each of its rules. No two
+modules of the Python package import each other, directly or through others."""
 
 import ast
 import graphlib

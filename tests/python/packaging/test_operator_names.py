@@ -138,6 +138,18 @@ def test_base_names_of_cpp_files_are_unique(root):
     assert [found for found in places.values() if len(found) > 1] == []
 
 
+#: Every package has these.
+COMMON = {"__init__.py", "__main__.py"}
+
+
+def test_base_names_of_python_modules_are_unique():
+    places = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        if path.name not in COMMON:
+            places[path.name].append(str(path.relative_to(PACKAGE)))
+    assert [found for found in places.values() if len(found) > 1] == []
+
+
 def test_an_operator_that_has_a_backward_is_the_stem_of_its_cpp_file(root):
     names = {path.name for path in sources(root, ".cpp")}
     computing = {operator_of(name) for name in registered() if operator_of(name) != name}

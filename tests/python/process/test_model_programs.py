@@ -12,7 +12,7 @@ import torch
 
 from nsimplex import analysis, nn, viz
 from nsimplex.lab.pays.__main__ import _parser
-from nsimplex.model_command import page as program
+from nsimplex.model_command import layer_page as program
 
 SAID = "to be or not to be"
 

@@ -11,7 +11,7 @@ pytest.importorskip("matplotlib")
 from report_page import read, write_lines
 
 from nsimplex._safetensors import write_safetensors
-from nsimplex.report.curvature import read_curvatures
+from nsimplex.report.curvature_section import read_curvatures
 
 NAN = float("nan")
 

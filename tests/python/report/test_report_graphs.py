@@ -5,7 +5,7 @@ import re
 import pytest
 from report_page import charts_of, read, write_lines
 
-from nsimplex.report.graphs import mean_curve
+from nsimplex.report.graph_sections import mean_curve
 from nsimplex.report.trained_graphs import class_in_words
 
 

@@ -12,7 +12,7 @@ from test_heaviest_tuples_and_views import Largest
 
 import nsimplex
 from nsimplex import viz
-from nsimplex.model_command import attention as command
+from nsimplex.model_command import attended_tuples as command
 from nsimplex.nn import (
     LanguageModel,
     LanguageModelOptions,

@@ -8,9 +8,9 @@ All models of a task have the flops of one layer of order 2, the same rates, and
 seed. `docs/guide/when-order-pays.md` describes the tasks and how to bring a layer.
 """
 
-from .models import ModelSpec, Network, fit_size
+from .compared_models import ModelSpec, Network, fit_size
+from .paired_training import Settings, run_task
 from .registry import TASKS
 from .task import Batch, Task
-from .training import Settings, run_task
 
 __all__ = ["TASKS", "Batch", "ModelSpec", "Network", "Settings", "Task", "fit_size", "run_task"]

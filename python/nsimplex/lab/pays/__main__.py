@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from ..._printable import exit_code
+from .compared_models import MakeLayer, ModelSpec
 from .figure import draw
-from .models import MakeLayer, ModelSpec
+from .paired_training import EQUAL, Settings, read_lines, run_task
 from .registry import TASKS
-from .tables import table
-from .training import EQUAL, Settings, read_lines, run_task
+from .result_tables import table
 
 #: Models that are trained if nothing else is asked for.
 MODELS = "1x1,1x2,1x4,1x6,2x1,2x2,1+2x2,3x1"

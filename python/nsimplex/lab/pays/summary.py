@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .training import EQUAL
+from .paired_training import EQUAL
 
 __all__ = ["Comparison", "Line", "Row", "compare", "equal_of", "interval", "order_of", "summarize"]
 

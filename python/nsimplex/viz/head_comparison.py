@@ -10,7 +10,7 @@ from torch import Tensor
 from .._arguments import checked
 from .._page import alone
 from .._printable import printable
-from .drawing import matrix_svg
+from .tuple_drawing import matrix_svg
 from .view import TupleView
 
 __all__ = ["head_distances", "heads_svg"]

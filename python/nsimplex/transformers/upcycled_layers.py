@@ -24,7 +24,7 @@ from ..nn.upcycling import (
     require_sample,
     windows_of,
 )
-from .attention import attend, require_causal_model, stored
+from .attention_functions import attend, require_causal_model, stored
 from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
 from .model_files import config_told, require_enough_weights, require_plain_fields, weights_told
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..._whole_file import require_place
-from .models import ModelSpec, Network, Size, cost, fit_size
+from .compared_models import ModelSpec, Network, Size, cost, fit_size
 from .speed import ROUNDS, by_turns, ratios
 from .task import Batch, Task, score
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .models import ModelSpec, cost
+from .compared_models import ModelSpec, cost
+from .paired_training import EQUAL
 from .registry import TASKS
 from .summary import Comparison, Line, Row, compare, equal_of, interval
-from .training import EQUAL
 
 __all__ = ["shown", "table"]
 
