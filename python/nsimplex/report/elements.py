@@ -133,7 +133,7 @@ def _drawn(figure: Figure, name: str, alt: str) -> str:
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = _shorter(re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL))
     # Presentation attributes do not know var(); inline styles do, and matplotlib writes those.
     for stand_in, variable in _VARIABLES.items():
         text = text.replace(stand_in, variable)
@@ -141,6 +141,14 @@ def _drawn(figure: Figure, name: str, alt: str) -> str:
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     return text.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
+
+
+def _shorter(svg: str) -> str:
+    """A drawing of matplotlib with numbers to a hundredth of a pixel, fewer lines, no comments."""
+    svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
+    brief = lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", " ".join(tag[0].split()))
+    svg = re.sub(r"<[^>]*>", brief, svg)
+    return re.sub(r"\s+(</)|(<(?:g|defs)\b[^>/]*>)\s+", r"\1\2", svg)
 
 
 _NARROW = 3.75  # inches: letters of 9 points have 11 pixels on a phone, which leaves 330 pixels
