@@ -25,6 +25,9 @@ BUILD = os.environ.get("NSIMPLEX_BUILD_DIR", str(ROOT / "build" / "release"))
 
 if BUILD:
     sys.path.insert(0, str(Path(BUILD).absolute() / "python"))
+# The tables of calls and their definitions serve the tests of every folder.
+_TABLES = "packaging", "attention", "equivariant"
+sys.path += [str(ROOT / "tests" / "python" / name) for name in _TABLES]
 
 
 def _seed():

@@ -30,14 +30,21 @@ def definition(
     dropout_p=0.0,
     seed=None,
     query_positions=None,
+    augment=(),
+    order_bias=None,
     return_lse=True,
 ):
-    """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]."""
+    """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]. Axes in
+    ``augment`` get a row of ones."""
     order, dim = len(keys), query.size(3)
     groups = query.size(1) // keys[0].size(1)
     keys = [key.repeat_interleave(groups, 1) for key in keys]
     values = [value.repeat_interleave(groups, 1) for value in values]
     lengths = [key.size(2) for key in keys]
+    neutral = torch.ones_like if reduce == "product" else torch.zeros_like
+    for m in augment:
+        keys[m] = torch.cat([keys[m], torch.ones_like(keys[m][:, :, :1])], 2)
+        values[m] = torch.cat([values[m], neutral(values[m][:, :, :1])], 2)
     s1, s2 = (dim**-0.5, 1.0) if scale == "standard" else scale
 
     logits = s1 * (products if form == "product" else determinants)(query, keys)
@@ -51,7 +58,13 @@ def definition(
         cu_seqlens,
         distinct,
         query_positions,
+        augment,
     )
+    lengths = [key.size(2) for key in keys]
+    count = real_keys(lengths, augment)
+    seen = seen & (count > 0)
+    if order_bias is not None:
+        logits = logits + order_bias[(count - 1).clamp(min=0)].movedim(-1, 0)[:, None]
     if mask is not None and mask.dtype == torch.bool:
         seen = seen & mask
     elif mask is not None:
@@ -84,6 +97,8 @@ def definition(
 
     axes = AXES[:order]
     operands = ",".join(f"bh{axis}d" for axis in axes)
+    if reduce == "mean":
+        weights = weights / count.clamp(min=1)
     if reduce == "product":
         out = torch.einsum(f"bht{axes},{operands}->bhtd", weights, *values)
     else:
@@ -91,7 +106,6 @@ def definition(
             torch.einsum(f"bht{axes},bh{axis}d->bhtd", weights, value)
             for axis, value in zip(axes, values)
         )
-        out = out / order if reduce == "mean" else out
     return s2 * out, lse.masked_fill(~some, -torch.inf)
 
 
@@ -122,11 +136,13 @@ def visible(
     cu_seqlens,
     distinct,
     query_positions=None,
+    augment=(),
 ) -> Tensor:
-    """bool, broadcasts to [B, Hq, Tq, T_1, .., T_N]."""
+    """bool, broadcasts to [B, Hq, Tq, T_1, .., T_N]. Every query sees rows of ones."""
     order, queries = len(lengths), query.size(2)
     row = torch.arange(queries)
-    seen = torch.ones(1, 1, queries, *lengths, dtype=torch.bool)
+    rows = [length + (m in augment) for m, length in enumerate(lengths)]
+    seen = torch.ones(1, 1, queries, *rows, dtype=torch.bool)
     for m, length in enumerate(lengths):
         position, index = row[:, None] + length - queries, torch.arange(length)[None, :]
         if query_positions is not None and query_positions.dim() == 1:
@@ -150,14 +166,25 @@ def visible(
         for begin, end in itertools.pairwise(cu_seqlens) if cu_seqlens is not None else []:
             inside = (row >= begin) & (row < end)
             sees = sees & (inside[:, None] == inside[None, :])
+        if m in augment:
+            sees = torch.cat([sees, torch.ones_like(sees[..., :1])], -1)
         shape = [sees.size(0), 1, queries] + [1] * order
-        shape[3 + m] = length
+        shape[3 + m] = rows[m]
         seen = seen & sees.view(shape)
     if distinct != "none":
-        for tuple_of_keys in itertools.product(*map(range, lengths)):
-            if len(set(tuple_of_keys)) < order:
+        for tuple_of_keys in itertools.product(*map(range, rows)):
+            real = [j for j, length in zip(tuple_of_keys, lengths) if j < length]
+            if len(set(real)) < len(real):
                 seen[(..., *tuple_of_keys)] = False
     return seen
+
+
+def real_keys(rows, augment) -> Tensor:
+    """How many keys of a tuple are not rows of ones, [T_1, .., T_N]."""
+    count = torch.full(rows, len(rows))
+    for m in augment:
+        count.select(m, rows[m] - 1).sub_(1)
+    return count
 
 
 def kept(shape, p: float, seed: int) -> Tensor:

@@ -1,5 +1,5 @@
-"""The option table: every option alone and telling combinations, for the tests that go through
-all."""
+"""The option table of attention: every option alone and telling combinations, for the tests that
+go through all. The gates of operators take it from packaging/operator_variants."""
 
 from __future__ import annotations
 
@@ -80,6 +80,17 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
         dict(form="determinant", normalizer="softmax_sink", causal=True, window=[(3, 0), (4, 0)]),
         dict(mask=_with_holes(_random(1, T, T, T)), sink=_random(H)),
     ),
+    "causal-windows-2": (2, dict(causal=True, window=[(4, 0), (2, 0)]), {}),
+    "lengths-1": (1, dict(key_lengths=torch.tensor([[2, 4]])), {}),
+    "lengths-2": (2, dict(key_lengths=torch.tensor([[0, 3], [5, 2]]), causal=True), {}),
+    "plain-1": (1, dict(scale=(0.7, 1.3)), {}),
+    "plain-2": (2, {}, {}),
+    "plain-3": (3, dict(window=[(3, 1)] * 3), {}),
+    "sum-1": (1, dict(reduce="sum", causal=True), {}),
+    "sum-2": (2, dict(reduce="sum", scale=(0.7, 1.3), window=[(3, 1)] * 2), {}),
+    "sum-3": (3, dict(reduce="sum", window=[(2, 1)] * 3), {}),
+    "mean-2": (2, dict(reduce="mean"), {}),
+    "mean-3": (3, dict(reduce="mean", causal=True), {}),
     "everything": (
         2,
         dict(
@@ -99,6 +110,39 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
     ),
 }
 
+BIAS = torch.tensor([[0.4, -1.0, 2.0, 0.0], [-3.0, 0.5, 0.1, -0.2], [1.0, -2.0, 0.3, 0.0]]).double()
+SINK = torch.tensor([0.3, -1.0, 2.0, 0.0]).double()
+
+
+def _rows_of_ones():
+    """augment, by the axes that get a row of ones: alone, with a bias of orders, and with what
+    masks keys but no row of ones."""
+    for axes in ([1, 0], [2, 1], [2, 0], [2, 0, 1], [3, 1, 2], [3, 2], [3, 2, 0]):
+        order, *augment = axes
+        name = "augment-" + "".join(map(str, axes))
+        for reduce in ("product", "sum", "mean"):
+            yield f"{name}-{reduce}", (order, dict(augment=augment, reduce=reduce), {})
+        lengths = torch.tensor([[0, 3], [5, 0], [2, 4]])[:order]
+        own = dict(augment=augment, key_lengths=lengths, causal=True, window=[(2, 0)] * order)
+        yield f"{name}-lengths", (order, own, {})
+        masks = [_some(B, T, seed=m) for m in range(order)]
+        own = dict(augment=augment, key_masks=masks, window=[(3, 2)] * order)
+        yield f"{name}-masks", (order, own, {})
+        bias = dict(order_bias=BIAS[:order])
+        yield f"{name}-bias", (order, dict(augment=augment, causal=True), bias)
+        own = dict(augment=augment, causal=True, normalizer="softmax_sink")
+        yield f"{name}-bias-sink", (order, own, bias | dict(sink=SINK))
+    for order, augment in ((2, [1]), (3, [0, 2])):
+        for normalizer in ("sigmoid", "relu"):
+            own = dict(augment=augment, normalizer=normalizer)
+            yield f"augment-{order}-{normalizer}", (order, own, {})
+        own = dict(augment=augment, normalizer="softmax_sink")
+        yield f"augment-{order}-sink", (order, own, dict(sink=SINK))
+    yield "augment-3-distinct", (3, dict(augment=[1, 2], distinct="axes"), {})
+
+
+OPTIONS |= dict(_rows_of_ones())
+
 #: One of each kind, for the slower gates.
 EACH = [
     "determinant-2",
@@ -113,6 +157,10 @@ EACH = [
     "relu-3",
     "dropout-2",
     "positions-2",
+    "lengths-2",
+    "sum-3",
+    "augment-21-product",
+    "augment-312-bias",
     "everything",
 ]
 

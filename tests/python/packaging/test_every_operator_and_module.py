@@ -1,4 +1,5 @@
-"""Every operator and every module, under autocast, in 16-bit numbers and under torch.compile.
+"""Every operator and every module under autocast and in 16-bit numbers, and every module under
+torch.compile. The other gates of operators are in test_operator_gates.
 
 An operator or a module without a case fails the tests here: add it to operator_cases or
 module_cases.
@@ -199,34 +200,6 @@ def test_operators_take_what_autocast_leaves_of_layers(name, dtype):
 def test_operators_in_half_precision(name, dtype):
     arguments = OPERATORS[name]()
     near(call(name, in_halves(name, arguments, dtype)), call(name, arguments), 0.1)
-
-
-def compiled(name, backend):
-    torch._dynamo.reset()
-    arguments = OPERATORS[name]()
-    function = operator(name)
-    run = torch.compile(lambda *a, **o: function(*a, **o), backend=backend, fullgraph=True)
-    # Backward operators are compiled as gradients are: not to be differentiated again.
-    again = name.endswith(("_backward", "_gradients"))
-    with torch.set_grad_enabled(not again):
-        exact = call(name, arguments)
-    positional, named = convert(arguments, torch.float32)
-    inputs = [x.requires_grad_(not again) for x in leaves((positional, named))]
-    out = pytree.tree_leaves(run(*positional, **named))
-    loss = loss_of(out)
-    grads = [] if loss is None else torch.autograd.grad(loss, inputs, allow_unused=True)
-    assert_same([*out, *(x for x in grads if x is not None)], exact, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_operators_compile(name):
-    compiled(name, "aot_eager")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPERATORS)
-def test_operators_compile_with_inductor(name):
-    compiled(name, "inductor")
 
 
 def step(name, dtype=None, run=None):
