@@ -66,14 +66,15 @@ class Recipe:
         Raises:
             TypeError, ValueError: fields of other names or types.
         """
+        names = cls("", []).to_json().keys()
+        if not isinstance(fields, dict) or fields.keys() != names or not fields["trained"]:
+            raise TypeError("fields that are no part of a file, or missing ones")
         made = cls(**fields)
-        if {"bad", "seen"} & set(fields):
-            raise TypeError("fields that are no part of a file")
         if not made.targets:
             raise ValueError("no target")
         for name, hint in get_type_hints(cls).items():
             value = getattr(made, name)
-            if name.endswith("_columns") and value is not None:
+            if name.endswith("_columns") and isinstance(value, list):
                 value = [Column(*each) for each in value]
                 setattr(made, name, value)
             if name != "bad" and misfit(hint, value) is not None:

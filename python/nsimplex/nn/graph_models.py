@@ -283,6 +283,8 @@ class GraphModel(nn.Module):
         for option in options:
             if option not in known:
                 file.fail(f"its option {printable(option)[:40]} is not known to this version")
+        if missing := known - options.keys():
+            file.fail(f"its option {min(missing)} is missing")
         weights = {name: file.tensor(name) for name in file.names}
         require_depth(file, options, len(weights))
         try:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+import re
+import typing
+from collections.abc import Sequence
 from typing import Any
 
 from .._arguments import checked_methods, describe
@@ -17,7 +20,8 @@ from .._choices import (
     ScaleName,
     Scores,
 )
-from .checks import require
+from .._printable import printable
+from .checks import require, require_name
 
 __all__ = ["LanguageModelOptions"]
 
@@ -75,21 +79,33 @@ class LanguageModelOptions:
     @classmethod
     def from_map(cls, fields: dict[str, str]) -> LanguageModelOptions:
         """Read the output of the C++ library's to_map, which a checkpoint's header stores."""
-        known = {field.name: str(field.type) for field in dataclasses.fields(cls)}
+        at, types = "[LanguageModel] ", typing.get_type_hints(cls)
         for name in fields:
-            require(name in known, f"[LanguageModel] {name}: no such option")
-        read: dict[str, Callable[[str], Any]] = {
-            "int": int,
-            "float": float,
-            "bool": lambda text: text == "true",
-            known["window"]: _parse_windows,
-        }
-        values: dict[str, Any] = {
-            name: read.get(known[name], str)(text) for name, text in fields.items()
-        }
-        return cls(**values)
+            require(name in cls.__dataclass_fields__, f"{at}{name}: no such option")
+        return cls(**{name: _parsed(name, text, types[name]) for name, text in fields.items()})
 
 
-def _parse_windows(text: str) -> list[tuple[int, ...]]:
+# As the C++ library writes them: other texts, which Python would read, it refuses.
+_WHOLE, _REAL = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
+_WINDOWS = re.compile(r"(-?[0-9]{1,18}:-?[0-9]{1,18}(,(?!$)|$))*")
+
+
+def _parsed(name: str, text: str, kind: Any) -> Any:
+    """The value of an option that has this text."""
+    at, names = "[LanguageModel] ", ("true", "false") if kind is bool else typing.get_args(kind)
+    if names:
+        require_name(at, name, text, names)
+        return text == "true" if kind is bool else text
+    if kind is int:
+        expected, fits = "an integer", _WHOLE.fullmatch(text)
+    elif kind is float:
+        expected, fits = "a finite number", _REAL.fullmatch(text) and math.isfinite(float(text))
+    else:
+        expected, fits = "windows as left:right,left:right", _WINDOWS.fullmatch(text)
+    require(bool(fits), f"{at}{name}: expected {expected}, got {printable(repr(text[:80]))}")
+    return kind(text) if kind in (int, float) else _windows(text)
+
+
+def _windows(text: str) -> list[tuple[int, ...]]:
     """ "left:right,left:right" -> [(left, right), ...]"""
     return [tuple(map(int, entry.split(":"))) for entry in text.split(",") if entry]

@@ -26,6 +26,7 @@ _CHECKPOINT, _MODEL = "nsimplex checkpoint ", "nsimplex model "
 _NEWEST, _WITHOUT_CHECKSUMS = "2", "1"
 _WEIGHTS, _TOKENIZER = "model.", "tokenizer"
 _BYTES = 256  # tokens that a byte can be
+_LATER_OPTIONS = ("form", "rotary", "normalizer", "augment", "dropout")  # not of version 0.1
 
 
 class SavedModel(NamedTuple):
@@ -57,8 +58,11 @@ def read_saved_model(path: str | os.PathLike[str]) -> SavedModel:
     options, step = state.get("model"), state.get("step", _of(state, "progress", "step"))
     if not isinstance(options, dict) or not all(isinstance(x, str) for x in options.values()):
         file.fail("the header's state is damaged: model is not an object of strings")
-    if type(step) is not int:
-        file.fail("the header's state is damaged: it has no step")
+    if type(step) is not int or not 0 <= step < 2**63:
+        file.fail("the header's state is damaged: step is not a number from 0 on")
+    for name in LanguageModelOptions.__dataclass_fields__:
+        if name not in options and name not in _LATER_OPTIONS:
+            file.fail(f"its option {name} is missing")
     names = [name for name in file.names if name.startswith(prefix)]
     weights = {name.removeprefix(prefix): file.tensor(name) for name in names}
     tokenizer = _tokenizer(file, place, bool(prefix), state, options.get("vocabulary"))
@@ -102,13 +106,18 @@ def _tokenizer(
     model, name = b"", file.path
     beside = place.parent / _TOKENIZER_FILE
     if is_checkpoint and _TOKENIZER in file:
+        tokens = file.tensor(_TOKENIZER)
+        if tokens.dtype != torch.uint8 or tokens.dim() != 1:
+            file.fail("its tokenizer is not a list of bytes")
         model = file.raw(_TOKENIZER)
     elif not is_checkpoint and beside.exists():
         model, name = beside.read_bytes(), str(beside)
+    if state.get("tokenizer", "none") != "none":
+        file.fail("the header's state is damaged: tokenizer is not known to this version")
     if model:
         return SentencePieceTokenizer(model, name)
-    # Files of earlier versions do not say; their models read bytes or SentencePiece's tokens.
-    reads_bytes = state.get("tokenizer", "bytes") == "bytes" and vocabulary == str(_BYTES)
+    # Files say it if there is none. The other models read bytes or SentencePiece's tokens.
+    reads_bytes = "tokenizer" not in state and vocabulary == str(_BYTES)
     return ByteTokenizer() if reads_bytes else None
 
 

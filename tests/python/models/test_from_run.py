@@ -220,7 +220,7 @@ def test_weights_that_are_not_finite_are_wanted_or_refused(old_run, tmp_path):
         (lambda o: o.update(layers="3000000000"), "its option layers does not belong to its"),
         (lambda o: o.update(dim="4"), "its option dim does not belong to its weights"),
         (lambda o: o.update(vocabulary="2"), "its option vocabulary does not belong to its"),
-        (lambda o: o.update(heads="many"), "invalid literal"),
+        (lambda o: o.update(heads="many"), "heads: expected an integer, got 'many'"),
         (lambda o: o.update(heads="3"), "heads: expected a divisor of dim 8, got 3"),
         (lambda o: o.update(sparse="all"), "sparse: expected window, topk, path or linear"),
         (lambda o: o.update(colour="red"), "colour: no such option"),
