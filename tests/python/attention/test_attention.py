@@ -1,7 +1,6 @@
-"""The operator as a citizen of PyTorch: opcheck, compile, export, autocast, memory order,
+"""The operator as a citizen of PyTorch: windows made of lengths, autocast, memory order,
 counters."""
 
-import itertools
 import math
 import subprocess
 import sys
@@ -15,75 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import nsimplex
 
-ORDERS = [1, 2, 3]
 DTYPES = [torch.float32, torch.float64]
 
 
 def heads_inside(tensor):
     return tensor.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
-
-
-# Every order, dtype and layout once; the other combinations are in make test-all.
-QUICK = [(1, torch.float32, False), (2, torch.float64, True), (3, torch.float32, True)]
-
-
-@pytest.mark.parametrize(
-    "order, dtype, inside",
-    [
-        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
-        for case in itertools.product(ORDERS, DTYPES, [False, True])
-    ],
-)
-def test_opcheck(order, dtype, inside):
-    lengths = [6] * order  # as many as queries: key lengths beside places
-    problem = random_problem(order, heads=4, kv_heads=2, lengths=lengths, dim=3, value_dim=2).to(
-        dtype
-    )
-    inputs = [heads_inside(t) for t in problem.inputs] if inside else problem.inputs
-    query, keys, values = inputs[0], inputs[1 : 1 + order], inputs[1 + order :]
-    options = {"causal": True, "window": [3, 0] * order, "key_lengths": torch.tensor([5])}
-    torch.library.opcheck(torch.ops.nsimplex.attention.default, (query, keys, values), options)
-    with torch.no_grad():
-        out, lse = torch.ops.nsimplex.attention(query, keys, values, **options)
-    mask = [i % 3 != 1 for i in range(len(inputs))] + [False, False]
-    torch.library.opcheck(
-        torch.ops.nsimplex.attention_backward.default,
-        (query, keys, values, out, lse, out, None, mask),
-        options,
-    )
-
-
-def test_opcheck_of_the_reference():
-    problem = random_problem(2, dim=3).to(torch.float32)
-    query, k1, k2, v1, v2 = problem.inputs
-    torch.library.opcheck(
-        torch.ops.nsimplex.attention_reference.default,
-        (query, [k1, k2], [v1, v2]),
-        {"causal": True},
-    )
-
-
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_compile_without_graph_breaks(dynamic):
-    def step(query, k1, k2, v1, v2):
-        out, lse = nsimplex.attention(
-            query.sin(),
-            [k1, k2],
-            [v1, v2],
-            causal=True,
-            window=[4, (query.size(2), 0)],
-            return_lse=True,
-        )
-        return out.cos().sum() + lse.sum()
-
-    torch._dynamo.reset()
-    compiled = torch.compile(step, fullgraph=True, dynamic=dynamic, backend="aot_eager")
-    for queries in (6, 9, 13) if dynamic else (6,):
-        problem = random_problem(2, queries=queries, lengths=[queries] * 2).to(torch.float32)
-        ours = torch.autograd.grad(compiled(*problem.inputs), problem.inputs)
-        expected = torch.autograd.grad(step(*problem.inputs), problem.inputs)
-        for a, b in zip(ours, expected):
-            torch.testing.assert_close(a, b)
 
 
 class Layer(torch.nn.Module):

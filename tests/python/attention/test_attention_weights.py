@@ -106,27 +106,17 @@ def test_marginals_of_real_keys_beside_rows_of_ones():
     torch.testing.assert_close(second.sum(-1), (pairs - whole).exp())
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda query, *keys: nsimplex.attention_weights(query, keys, causal=True),
-        lambda query, *keys: nsimplex.attention_marginals(query, keys, axis=1, causal=True),
-        lambda query, *keys: nsimplex.attention_received(query, keys, axis=0, causal=True),
-    ],
-)
-def test_derivatives(function):
-    problem = random_problem(2, heads=2, kv_heads=1, queries=3, lengths=[3, 3], dim=2).to(
-        torch.float64
-    )
-    inputs = problem.inputs[:3]
-    assert gradcheck(function, inputs)
-    assert gradgradcheck(function, inputs)
+@pytest.mark.parametrize("function", [nsimplex.attention_marginals, nsimplex.attention_received])
+def test_derivatives_of_sums(function):
+    problem = random_problem(2, heads=2, kv_heads=1, queries=3, lengths=[3, 3], dim=2)
+    inputs = problem.to(torch.float64).inputs[:3]
+    call = lambda query, *keys: function(query, keys, axis=1, causal=True)
+    assert gradcheck(call, inputs) and gradgradcheck(call, inputs)
     stacked = [torch.stack([t, 2 * t]).detach() for t in inputs]
-    for i, ours in enumerate(torch.vmap(function)(*stacked)):
-        torch.testing.assert_close(ours, function(*(t[i] for t in stacked)))
-    torch._dynamo.reset()
-    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(*inputs), function(*inputs))
+    for i, ours in enumerate(torch.vmap(call)(*stacked)):
+        torch.testing.assert_close(ours, call(*(t[i] for t in stacked)))
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(*inputs), call(*inputs))
 
 
 def test_errors():
@@ -139,14 +129,3 @@ def test_errors():
         for axis in (-1, 2):
             with pytest.raises(ValueError, match=f"axis: expected 0 to 1, got {axis}"):
                 function(x, [x, x], axis=axis)
-
-
-def test_opcheck():
-    _, query, keys, _, _ = make(2)
-    options = {"causal": True}
-    torch.library.opcheck(
-        torch.ops.nsimplex.attention_weights.default,
-        (query, keys),
-        options,
-        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
-    )

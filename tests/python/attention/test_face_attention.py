@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from problems import naive, random_problem
+from problems import naive
 from test_attention_weights import make, weighted
-from torch.autograd import gradcheck, gradgradcheck
 
 import nsimplex
 
@@ -57,36 +56,6 @@ def test_faces_from_weights(form):
     _, whole = nsimplex.attention(query, keys, values, return_lse=True, **options)
     torch.testing.assert_close(lse.logsumexp(-1), whole)
     assert (count == 0).any() and not out[count == 0].any()  # the first query has no distinct pair
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_derivatives_of_faces(order):
-    problem = random_problem(
-        order, heads=2, kv_heads=1, queries=3, lengths=[3, 2, 3][:order], dim=2
-    ).to(torch.float64)
-
-    def function(query, *rest):
-        out, lse = nsimplex.face_attention(
-            query, rest[:order], rest[order:], return_lse=True, window=[(3, 0)] * order
-        )
-        return out, lse.masked_fill(lse.isneginf(), 0)
-
-    assert gradcheck(function, problem.inputs, check_forward_ad=True)
-    assert gradgradcheck(function, problem.inputs)
-    stacked = [torch.stack([t, 2 * t]).detach() for t in problem.inputs]
-    out, _ = torch.vmap(function)(*stacked)
-    torch.testing.assert_close(out[1], function(*(t[1] for t in stacked))[0])
-
-
-def test_opcheck():
-    _, query, keys, values, _ = make(2)
-    options = {"causal": True}
-    torch.library.opcheck(
-        torch.ops.nsimplex.face_attention.default,
-        (query, keys, values),
-        options,
-        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
-    )
 
 
 def test_errors():

@@ -1,4 +1,4 @@
-"""Feature maps: their values, digits, derivatives, bits and opcheck."""
+"""Feature maps: their values, digits, derivatives and bits."""
 
 import itertools
 
@@ -8,14 +8,6 @@ from separable import ORDERS, draw
 from torch.autograd import gradcheck, gradgradcheck
 
 import nsimplex
-
-
-def test_opcheck_of_the_features():
-    x = draw(2, 3, 4, dtype=torch.float32).requires_grad_()
-    for kind in ("elu", "relu", "random"):
-        torch.library.opcheck(torch.ops.nsimplex.feature_map.default, (x, kind))
-    torch.library.opcheck(torch.ops.nsimplex.elu_features.default, (x, 0.5))
-    torch.library.opcheck(torch.ops.nsimplex.random_directions.default, (x.detach(), 6, 3, True))
 
 
 @pytest.mark.parametrize("orthogonal", [False, True])

@@ -67,32 +67,6 @@ def test_extreme_normalisers_and_rows_without_tuples():
         assert lses[part].grad[3] == 0 and not outs[part].grad[3].any()
 
 
-def test_derivatives():
-    generator = torch.Generator().manual_seed(1)
-    shapes = [(2, 3, 4)] * 3 + [(2, 3)] * 3
-    inputs = [
-        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
-        for shape in shapes
-    ]
-
-    def merge(*tensors):
-        return nsimplex.merge(tensors[:3], tensors[3:])
-
-    assert torch.autograd.gradcheck(merge, inputs, check_forward_ad=True, check_batched_grad=True)
-    assert torch.autograd.gradgradcheck(merge, inputs)
-    stacked = [torch.stack([t, 2 * t]).detach() for t in inputs]
-    for i, results in enumerate(zip(*torch.vmap(merge)(*stacked))):
-        for ours, expected in zip(results, merge(*(t[i] for t in stacked))):
-            torch.testing.assert_close(ours, expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_opcheck(dtype):
-    outs = [torch.randn(2, 3, 5, 4, dtype=dtype, requires_grad=True) for _ in range(2)]
-    lses = [torch.randn(2, 3, 5, dtype=dtype, requires_grad=True) for _ in range(2)]
-    torch.library.opcheck(torch.ops.nsimplex.merge_attention.default, (outs, lses))
-
-
 def test_compile_with_dynamic_lengths():
     def split(query, key, value):
         half = key.size(2) // 2

@@ -1,7 +1,6 @@
-"""The sparse operator as a citizen of PyTorch: derivatives, opcheck, compile, export, threads,
-autocast."""
+"""The sparse operator as a citizen of PyTorch: exported lists, transforms, autocast, memory
+order."""
 
-import itertools
 import subprocess
 import sys
 
@@ -9,7 +8,6 @@ import pytest
 import torch
 from lists import sparse_problem
 from test_sparse_attention import PATTERNS, reducer_weights
-from torch.autograd import gradcheck, gradgradcheck
 
 import nsimplex
 
@@ -34,119 +32,6 @@ def small(pattern, order, **options):
         if mask.flatten(3).any(-1).all():
             return problem.to(torch.float64)
     raise AssertionError("no such problem")
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("form", ["product", "determinant"])
-@pytest.mark.parametrize("reduce", ["product", "mean"])
-def test_gradcheck_and_gradgradcheck(pattern, order, form, reduce):
-    problem = small(pattern, order, form=form, reduce=reduce, scale=(0.7, 1.3))
-
-    def function(*leaves):
-        return problem.call(*leaves, function=nsimplex.sparse_attention)
-
-    assert gradcheck(function, problem.inputs, check_forward_ad=True)
-    assert gradgradcheck(function, problem.inputs)
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("reduce", ["mlp", "mlp_symmetric"])
-def test_gradcheck_of_learned_reducers(pattern, reduce):
-    problem = small(pattern, 2)
-    weights = reducer_weights(reduce, 2, 1, 2, torch.Generator().manual_seed(2))
-    inputs = [*problem.inputs, *(weight.requires_grad_() for weight in weights)]
-
-    def function(query, k1, k2, v1, v2, *weights):
-        return nsimplex.sparse_attention(
-            query,
-            [k1, k2],
-            [v1, v2],
-            reduce=reduce,
-            reducer_weights=weights,
-            return_lse=True,
-            **problem.options,
-        )
-
-    assert gradcheck(function, inputs)
-    assert gradgradcheck(function, inputs, atol=1e-4)
-
-
-def arguments(problem, order):
-    options = dict(problem.options)
-    inputs = (problem.inputs[0], problem.inputs[1 : 1 + order], problem.inputs[1 + order :])
-    return (*inputs, options.pop("indices"), options.pop("offsets", None)), options
-
-
-# Every pattern, order and dtype; the other combinations are in make test-all.
-QUICK = [("list", 1, torch.float64), ("product", 2, torch.float32), ("path", 2, torch.float32)]
-
-
-@pytest.mark.parametrize(
-    "pattern, order, dtype",
-    [
-        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
-        for case in itertools.product(PATTERNS, [1, 2], [torch.float32, torch.float64])
-    ],
-)
-def test_opcheck(pattern, order, dtype):
-    problem = sparse_problem(pattern, order)[0].to(dtype)
-    given, options = arguments(problem, order)
-    for operator in (
-        torch.ops.nsimplex.sparse_attention,
-        torch.ops.nsimplex.sparse_attention_reference,
-    ):
-        torch.library.opcheck(operator.default, given, options)
-    # Second derivatives look into the list, which a traced graph does not know: eager only.
-    problem.inputs = [tensor.detach() for tensor in problem.inputs]
-    given, options = arguments(problem, order)
-    out, lse = torch.ops.nsimplex.sparse_attention(*given, **options)
-    mask = [i % 3 != 1 for i in range(1 + 2 * order)]
-    for operator in (
-        torch.ops.nsimplex.sparse_attention_backward,
-        torch.ops.nsimplex.sparse_attention_reference_backward,
-    ):
-        torch.library.opcheck(operator.default, (*given, out, lse, out, None, mask), options)
-
-
-def test_opcheck_of_learned_reducers():
-    problem = sparse_problem("product", 2)[0].to(torch.float32)
-    given, options = arguments(problem, 2)
-    weights = reducer_weights("mlp", 2, 2, 5, torch.Generator().manual_seed(2))
-    options |= {"reduce": "mlp", "reducer_weights": [w.float().requires_grad_() for w in weights]}
-    torch.library.opcheck(torch.ops.nsimplex.sparse_attention.default, given, options)
-
-
-@pytest.mark.parametrize("wanted", range(7))
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_only_the_gradients_that_are_wanted(pattern, wanted):
-    """Every input alone: the others' gradients are left out, and this one is the same."""
-    problem = sparse_problem(pattern, 3)[0].to(torch.float32)
-    out, _ = problem.run(nsimplex.sparse_attention)
-    everything = torch.autograd.grad(out.sum(), problem.inputs)
-    leaves = [tensor.detach() for tensor in problem.inputs]
-    leaves[wanted].requires_grad_()
-    out, _ = problem.call(*leaves, function=nsimplex.sparse_attention)
-    (grad,) = torch.autograd.grad(out.sum(), [leaves[wanted]])
-    torch.testing.assert_close(grad, everything[wanted], rtol=0, atol=0)
-
-
-def test_compile_with_dynamic_lengths():
-    def step(query, key, value, sets):
-        out, lse = nsimplex.sparse_attention(
-            query.sin(), [key, key], [value, value], sets, pattern="path", return_lse=True
-        )
-        return out.cos().sum() + lse.sum()
-
-    torch._dynamo.reset()
-    compiled = torch.compile(step, fullgraph=True, dynamic=True, backend="aot_eager")
-    for length in (6, 9, 13):
-        inputs = [torch.randn(1, 2, length, 4, requires_grad=True) for _ in range(3)]
-        sets = torch.randint(length, (1, length, 3))
-        ours = torch.autograd.grad(compiled(*inputs, sets), inputs)
-        expected = torch.autograd.grad(step(*inputs, sets), inputs)
-        for a, b in zip(ours, expected):
-            torch.testing.assert_close(a, b)
 
 
 class Layer(torch.nn.Module):
@@ -175,29 +60,6 @@ def test_export_with_dynamic_lengths_and_lists():
         torch.testing.assert_close(program.module()(*given), Layer()(*given), rtol=0, atol=0)
 
 
-@pytest.fixture
-def threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_same_bits_twice_and_for_every_number_of_threads(pattern, order, dtype, threads):
-    problem, _ = sparse_problem(
-        pattern, order, queries=90, lengths=[90] * order, size=12, dim=16, value_dim=16, entries=1
-    )
-    outcomes = []
-    for count in (1, 1, 2, 3, 5):
-        threads(count)
-        outcomes.append(problem.to(dtype).outcome(nsimplex.sparse_attention))
-    for outcome in outcomes[1:]:
-        for tensor, value in outcome.items():
-            assert torch.equal(value, outcomes[0][tensor]), tensor
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_computes_in_its_dtype(dtype):
     problem = sparse_problem("product", 2)[0].to(torch.float32)
@@ -208,18 +70,6 @@ def test_autocast_computes_in_its_dtype(dtype):
     torch.testing.assert_close(out, expected, rtol=0, atol=0)
     out.sum().backward()
     assert all(t.grad.dtype == torch.float32 for t in problem.inputs)
-
-
-def test_vmap_over_inputs_that_share_a_list():
-    problem = sparse_problem("path", 2)[0]
-    stacked = [torch.stack([tensor, 2 * tensor]) for tensor in problem.inputs]
-    outs, lses = torch.vmap(lambda *t: problem.call(*t, function=nsimplex.sparse_attention))(
-        *stacked
-    )
-    for i in range(2):
-        out, lse = problem.call(*(t[i] for t in stacked), function=nsimplex.sparse_attention)
-        torch.testing.assert_close(outs[i], out)
-        torch.testing.assert_close(lses[i], lse)
 
 
 @pytest.mark.parametrize("reduce", ["product", "mlp"])

@@ -1,12 +1,10 @@
-"""The sparse linear layer as one operator: kernel and reference, derivatives, what it keeps,
-threads."""
+"""The sparse linear layer as one operator: kernel and reference, what it keeps, threads."""
 
 import pytest
 import torch
 from equivariant_definition import draw
 from equivariant_lists import KINDS, batch, some_of
 from test_equivariant_pytorch import plan_of, reference
-from torch.autograd import gradcheck, gradgradcheck
 from torch.utils.flop_counter import FlopCounterMode
 
 from nsimplex import TensorKind, equivariant_classes, equivariant_plan
@@ -44,45 +42,6 @@ def test_kernels_agree_with_the_reference(k, l, kind, pooling, biased):
     expected = reference(operators.equivariant_linear_sparse_backward, grad, *call, mask)
     for own, other in list(zip(ours, expected, strict=True))[: sum(mask)]:
         torch.testing.assert_close(own, other)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_opcheck(dtype):
-    plan = plan_of(nodes=(3, 2))
-    x, weight, bias = (t.requires_grad_() for t in inputs(plan, dtype=dtype))
-    call = (x, weight, bias, plan.tensors, plan.parts, "mean")
-    torch.library.opcheck(operators.equivariant_linear_sparse.default, call)
-    grad = draw(plan.rows[1], 4, dtype=dtype)
-    own = [t.detach() if isinstance(t, torch.Tensor) else t for t in call]
-    torch.library.opcheck(
-        operators.equivariant_linear_sparse_backward.default, (grad, *own, [True, True, True])
-    )
-
-
-@pytest.mark.parametrize("kind", ["ordered", "undirected"])
-@pytest.mark.parametrize("biased", [True, False])
-def test_derivatives(kind, biased):
-    plan = plan_of(kind=kind, nodes=(3, 2))
-    x, weight, bias = (t.requires_grad_() for t in inputs(plan, channels=2, out=2))
-    arguments = (x, weight, bias) if biased else (x, weight)
-    call = lambda x, weight, bias=None: layer(plan)(x, weight, bias)
-    assert gradcheck(call, arguments, check_forward_ad=True)
-    assert gradgradcheck(call, arguments)
-
-
-@pytest.mark.parametrize(
-    "wanted", [(True, False, False), (False, True, False), (False, False, True)]
-)
-def test_only_what_is_asked_for_has_a_gradient(wanted):
-    plan = plan_of()
-    everything = [t.requires_grad_() for t in inputs(plan)]
-    expected = torch.autograd.grad(layer(plan)(*everything).sin().sum(), everything)
-    some = [t.detach().requires_grad_(w) for t, w in zip(everything, wanted, strict=True)]
-    layer(plan)(*some).sin().sum().backward()
-    for own, other, w in zip(some, expected, wanted, strict=True):
-        assert (own.grad is None) != w
-        if w:
-            torch.testing.assert_close(own.grad, other)
 
 
 def star(leaves):

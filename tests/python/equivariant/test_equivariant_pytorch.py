@@ -1,11 +1,9 @@
-"""Sparse equivariant layers as PyTorch operators: opcheck, the reference, compile and export,
-threads."""
+"""Sparse equivariant layers as PyTorch operators: the reference, compile and export, threads."""
 
 import pytest
 import torch
 from equivariant_definition import draw
 from equivariant_lists import KINDS, batch, some_of
-from torch.autograd import gradcheck, gradgradcheck
 
 from nsimplex import TensorKind, equivariant_linear_sparse, equivariant_plan
 
@@ -51,30 +49,6 @@ def test_kernels_agree_with_the_reference(k, l, kind, mean, channels):
     )  # one is the other's transpose
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_opcheck(dtype):
-    plan = plan_of(nodes=(3, 2))
-    x = draw(plan.rows[0], 3, dtype=dtype).requires_grad_()
-    torch.library.opcheck(operators.equivariant_sums.default, (x, plan.tensors, plan.parts, True))
-    grad = draw(plan.tensors[5].numel(), 3, dtype=dtype).requires_grad_()
-    torch.library.opcheck(
-        operators.equivariant_sums_backward.default, (grad, plan.tensors, plan.parts, True)
-    )
-
-
-def test_derivatives_of_both_operators():
-    plan = plan_of(nodes=(3,))
-    x = draw(plan.rows[0], 2).requires_grad_()
-    grad = draw(plan.tensors[5].numel(), 2).requires_grad_()
-    for operator, values in (
-        (operators.equivariant_sums, x),
-        (operators.equivariant_sums_backward, grad),
-    ):
-        call = lambda t, operator=operator: operator(t, plan.tensors, plan.parts, True)
-        assert gradcheck(call, [values], check_forward_ad=True)
-        assert gradgradcheck(call, [values])
-
-
 class Layer(torch.nn.Module):
     def __init__(self, plan):
         super().__init__()
@@ -115,13 +89,6 @@ def test_bits_do_not_depend_on_threads(same_bits):
     expected = reference(operators.equivariant_sums, x.detach(), plan.tensors, plan.parts, True)
     torch.testing.assert_close(found[0], expected)
     assert equivariant_linear_sparse(x, weight, None, plan).shape == (plan.rows[1], 4)
-
-
-def test_vmap():
-    plan = plan_of(nodes=(4,))
-    x = draw(3, plan.rows[0], 2)
-    each = lambda t: operators.equivariant_sums(t, plan.tensors, plan.parts, True)
-    torch.testing.assert_close(torch.vmap(each)(x), torch.stack([each(t) for t in x]))
 
 
 def test_a_plan_that_is_none():

@@ -315,7 +315,7 @@ SIZED = {
     "topk_keys, causal": lambda n: topk(n, n, causal=True),
     "topk_keys, adjacency": lambda n: topk(n, n, adjacency=draw(1, n, n, seed=5) > -0.5),
     "indexer_loss, softmax": lambda n: indexer_loss(scores="softmax", causal=True, length=n),
-    "rotary, offset": lambda n: rotary(3, offset=7, length=n),
+    "rotary, offset": lambda n: ((draw(2, 3, n, 66),), dict(chunk=3, offset=7)),
     "rotary, angles": lambda n: rotary(3, (n,), length=n),
     "merge_attention, two": _merged,
     "feature_map, elu": lambda n: ((draw(2, n, 8), "elu"), {}),
