@@ -1,70 +1,16 @@
-"""What runs on a device beside the calls of operator_cases and module_cases: options of attention,
-caches, and the continuation of texts."""
+"""What runs on a device beside the calls of operator_variants and module_cases: long separable
+calls, caches, and the continuation of texts."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import torch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "packaging"))
-
 import module_cases
 import operator_cases
+import torch
 from operator_cases import draw, heads
+from operator_variants import VARIANTS
 
 import nsimplex
 from nsimplex import nn
-
-#: By option: two axes of 6 keys, two query heads.
-ATTENTION_OPTIONS = {
-    "window": dict(causal=True, window=[(2, 3), (4, -1)]),
-    "form": dict(form="determinant"),
-    "reduce, sum": dict(reduce="sum", causal=True),
-    "reduce, mean": dict(reduce="mean"),
-    "normalizer, sigmoid": dict(normalizer="sigmoid", causal=True),
-    "normalizer, relu": dict(normalizer="relu"),
-    "sink": dict(normalizer="softmax_sink", sink=draw(2, seed=8), causal=True),
-    "key_lengths": dict(key_lengths=torch.tensor([4])),
-    "key_masks": dict(key_masks=[draw(1, 6, seed=s) > -0.5 for s in (1, 2)]),
-    "cu_seqlens": dict(cu_seqlens=torch.tensor([0, 2, 6]), causal=True),
-    "mask of bool": dict(mask=draw(6, 6, 6, seed=4) > -1),
-    "mask of numbers": dict(mask=draw(6, 6, 6, seed=4)),
-    "distinct": dict(distinct="with_query"),
-    "augment": dict(augment=[1], causal=True),
-    "augment of all": dict(augment=[0, 1], window=[3, 4]),
-    "order_bias": dict(augment=[0], order_bias=draw(2, 2, seed=5)),
-    "dropout_p": dict(dropout_p=0.4, seed=5, causal=True),
-    "query_positions": dict(query_positions=torch.tensor([[0, 1, 2, 2, 4, 9]]), window=[3, 4]),
-}
-
-
-def attention(name, **more):
-    q, k1, k2, v1, v2 = heads(width=6)
-    return (q, [k1, k2], [v1, v2]), dict(return_lse=True, **ATTENTION_OPTIONS[name], **more)
-
-
-def _product_sets(length, queries, heads, kv_heads, order, groups, entries, k):
-    batch, width = 2, 8
-    generator = torch.Generator().manual_seed(3)
-    q = draw(batch, heads, queries, width, seed=1)
-    keys = [draw(batch, kv_heads, length, width, seed=2 + m) for m in range(order)]
-    values = [draw(batch, kv_heads, length, 5, seed=9 + m) for m in range(order)]
-    sets = torch.rand(entries, groups, queries, length, generator=generator).argsort(-1)[..., :k]
-    filled = torch.randint(k + 1, (*sets.shape[:-1], 1), generator=generator)
-    sets = sets.masked_fill(torch.arange(k) >= filled, -1)  # some are short, some empty
-    return (q, keys, values, sets), dict(pattern="product")
-
-
-#: Sets of keys per query: grouped heads, lists per entry and group, order 1 to 3.
-SETS = {
-    "one list": lambda: _product_sets(7, 5, 4, 2, 2, 1, 1, 3),
-    "lists of entries": lambda: _product_sets(9, 6, 2, 2, 2, 1, 2, 4),
-    "lists of groups": lambda: _product_sets(9, 6, 4, 2, 2, 2, 2, 4),
-    "order 1": lambda: _product_sets(9, 6, 4, 1, 1, 1, 2, 4),
-    "order 3": lambda: _product_sets(6, 4, 2, 1, 3, 1, 2, 3),
-}
 
 
 def separable(length, queries, heads, kv_heads, order, **options):
@@ -168,4 +114,5 @@ PROCESSES = {
 }
 
 OPERATORS = operator_cases.CASES | operator_cases.ON_THE_HOST
+__all__ = ["MODULES", "OPERATORS", "PROCESSES", "SEPARABLE", "VARIANTS", "language_model"]
 MODULES = module_cases.CASES
