@@ -1,11 +1,10 @@
 """Runs of `nsimplex lm train` whose files somebody changed behind valid checksums."""
 
 import json
-import shutil
 import subprocess
 
 import pytest
-from stored_changes import BROKEN, ForkedCommands, changed_json, changed_tensors, some, sweep
+from stored_changes import BROKEN, changed_json, changed_tensors, some, sweep
 
 from nsimplex._safetensors import Safetensors, write_safetensors
 from nsimplex.nn import LanguageModel
@@ -13,7 +12,6 @@ from nsimplex.nn import LanguageModel
 FILES = ("model", "checkpoint")
 #: Changes of a file that are read: those of `make test`, and all of them.
 COUNTS = [150, pytest.param(None, marks=pytest.mark.slow)]
-COMMANDS = [25, pytest.param(None, marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")
@@ -103,56 +101,3 @@ def test_a_model_is_what_its_file_says_or_refused(run, tmp_path, kind, count):
     assert refused > tried / 4
     changes.write(changes.own)
     LanguageModel.from_run(changes.path)
-
-
-@pytest.fixture(scope="module")
-def commands(build):
-    with ForkedCommands(build) as commands:
-        yield commands
-
-
-@pytest.mark.parametrize("count", COMMANDS)
-@pytest.mark.parametrize("kind", FILES)
-def test_the_command_line_reads_what_python_reads(run, text, tmp_path, commands, kind, count):
-    changes = Changes(run / f"{kind}.safetensors", tmp_path / "model.safetensors")
-    words = ["lm", "eval", changes.path, "--text", text, "--part", "all", "--eval-tokens", "8"]
-
-    def taken(what, change, done):
-        try:
-            LanguageModel.from_run(changes.path)
-        except ValueError as error:
-            return f"Python refuses it: {error}"
-        return None
-
-    prefixes = ("model.", "tokenizer") if kind == "checkpoint" else ("",)
-    chosen = some(changes.all(prefixes), count)
-    tried, refused = sweep(chosen, changes.write, lambda: commands.read(words), changes.path, taken)
-    assert refused > tried / 4
-    changes.write(changes.own)
-    commands.read(words)
-
-
-@pytest.mark.parametrize("count", COMMANDS)
-def test_a_training_continues_from_what_it_wrote_or_not_at_all(
-    run, text, tmp_path, commands, count
-):
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
-    changes = Changes(run / "checkpoint.safetensors", folder / "checkpoint.safetensors")
-    words = ["lm", "train", "--resume", folder]
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-
-    def write(change):
-        for name, data in before.items():
-            (folder / name).write_bytes(data)
-        changes.write(change)
-
-    # Options of a training may be any. A model must be that of its weights.
-    chosen = [
-        (what, change)
-        for what, change in changes.all()
-        if not what.startswith(("training/", "text/", "model/")) or "+" in what
-    ]
-    sweep(some(chosen, count), write, lambda: commands.read(words), changes.path)
-    write(changes.own)
-    commands.read(words)
