@@ -89,7 +89,7 @@ class NSIMPLEX_API KeyValueCache : public LayerCache {
 
   /// Appends the chunk and attends with its queries [B, Hq, t, D]. The options imply causal, and
   /// the windows are the cache's. Options that refer to keys by their place in a tensor (lengths,
-  /// masks, documents, distinct, dropout) are refused.
+  /// masks, documents, distinct, dropout, query positions) are refused.
   AttentionOutput attend(const at::Tensor& query, at::TensorList keys, at::TensorList values,
                          const AttentionOptions& options = {});
 

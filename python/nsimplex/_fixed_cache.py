@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from ._arguments import describe
+from ._options import taken
 
 __all__ = ["WHOLE", "FixedCache", "new_places"]
 
 WHOLE = (torch.int64, torch.int32)  # dtypes of lengths and counts
-
-_OWN = ("causal", "window", "query_positions", "cu_seqlens", "layout")
 
 
 def _assert_async(holds: Tensor, message: str) -> None:
@@ -97,9 +96,8 @@ class FixedCache:
         return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
 
     def _options(self, options: dict) -> dict:
-        for name in _OWN:
-            if name in options:
-                raise ValueError(f"[{self._name}] {name}: belongs to the cache")
+        own = ("causal", "window", "query_positions")
+        options = taken("slots", self._name, options, "with slots", own)
         pairs = [(width, 0 if width >= 0 else -1) for width in self.window]
         return options | {"causal": True, "window": pairs}
 

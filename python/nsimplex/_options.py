@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypedDict
 
 import torch
@@ -23,8 +23,11 @@ from ._choices import (
 )
 from ._hints import is_learned
 from ._layout import Layout, heads_first, in_layout
+from ._library import classes, operators
 
 __all__ = [
+    "DEFAULTS",
+    "TAKEN",
     "AttentionOptions",
     "FeatureMap",
     "FixedCacheOptions",
@@ -41,11 +44,64 @@ __all__ = [
     "flat_window",
     "operator_options",
     "scales",
+    "taken",
+    "unhandled",
 ]
 
 Window = int | Sequence[int | tuple[int, int]] | None
 FeatureMap = FeatureName | Callable[[Tensor], Tensor] | None
 Scale = ScaleName | float | tuple[float, float]
+
+
+#: The default of every option of attention, of the operator and of :func:`nsimplex.attention`.
+DEFAULTS: dict[str, Any] = {
+    each.name: each.default_value
+    for each in operators.attention.default._schema.arguments
+    if each.kwarg_only
+} | {"scale": "standard", "layout": "bhtd"}
+
+#: The options that a path takes, from the list in src/attention/common/attention_call.h.
+TAKEN: dict[str, frozenset[str]] = {
+    path: frozenset([*classes.AttentionPaths.options(path), "scale"])
+    for path in ("triton", "ring", "slots", "shards", "around", "layer")
+} | {"model": frozenset()}  # a model of Transformers has names of its own
+
+
+def unhandled(path: str, given: Mapping[str, Any]) -> str | None:
+    """The first option that is set, that is, other than its default, and that a path does not
+    take."""
+    for name, value in given.items():
+        if name in DEFAULTS and name not in TAKEN[path] and _is_set(value, DEFAULTS[name]):
+            return name
+    return None
+
+
+def _is_set(value: Any, default: Any) -> bool:
+    if isinstance(value, Tensor):
+        return True
+    if default is None:  # which an empty list, or False for a list of axes, is like
+        return value is not None and value is not False and value not in ([], ())
+    return value != default
+
+
+def taken(
+    path: str, function: str, given: Mapping[str, Any], why: str, own: Collection[str] = ()
+) -> dict[str, Any]:
+    """The given options without those that a path does not take.
+
+    Raises:
+        ValueError: such an option that is set, or one of the path's ``own``.
+    """
+    for name in given:
+        if name in own:
+            raise ValueError(f"[{function}] {name}: belongs to the cache")
+    other = unhandled(path, given)
+    if other is not None:
+        raise ValueError(
+            f"[{function}] {other}: expected {DEFAULTS[other]!r} {why}, got "
+            f"{describe(given[other])}"
+        )
+    return {n: value for n, value in given.items() if n not in DEFAULTS or n in TAKEN[path]}
 
 
 class _Formula(TypedDict, total=False):

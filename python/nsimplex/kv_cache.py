@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from ._arguments import checked_methods, describe
 from ._library import classes
-from ._options import RingCacheOptions
+from ._options import RingCacheOptions, taken
 from ._paths import operator_path
 from .attention import attention
 
@@ -192,18 +192,13 @@ class KeyValueCache(LayerCache):
         neither is an option. Options that name keys by their index are refused (key_lengths,
         key_masks, cu_seqlens, mask, distinct, dropout_p, query_positions).
         """
-        for name, value in options.items():
-            if name in ("causal", "window"):
-                raise ValueError(f"[KeyValueCache] {name}: belongs to the cache")
-            if name == "layout" and value != "bhtd":
-                raise ValueError(
-                    "[KeyValueCache] layout: the cache keeps [B, heads, T, D], expected 'bhtd'"
-                )
-            given = isinstance(value, Tensor) or value not in (None, "none", 0.0)
-            if name in _BY_PLACE and given:
-                raise NotImplementedError(
-                    f"[KeyValueCache] {name}: counts keys by their place, which moves in a ring"
-                )
+        options = taken(
+            "ring",
+            "KeyValueCache",
+            options,
+            "in a cache, which keeps [B, heads, T, D] and moves keys from place to place",
+            own=("causal", "window"),
+        )
         if keys is None and values is None:
             seen = self._cache.view(query)
         elif keys is None or values is None:
@@ -261,18 +256,6 @@ class IndexedCache(LayerCache):
     def append_table(self, chosen: Tensor) -> Tensor:
         """Appends chosen keys [B, t, k] and returns the chosen keys of all tokens."""
         return self._cache.append_table(chosen)
-
-
-# Options of the operator that name keys by their index.
-_BY_PLACE = (
-    "key_lengths",
-    "key_masks",
-    "cu_seqlens",
-    "mask",
-    "distinct",
-    "dropout_p",
-    "query_positions",
-)
 
 
 @checked_methods

@@ -26,9 +26,11 @@
 // option_fields(self), which refers to them. NSIMPLEX_SCHEMA_OF(NSIMPLEX_SEPARABLE_OPTIONS) is
 // their part of the schema. It begins with a comma, so it follows the inputs and "*".
 
-#define NSIMPLEX_DECLARE_OPTION(type, name, initial, schema) type name = initial;
-#define NSIMPLEX_TIE_OPTION(type, name, initial, schema) std::tie(self.name),
-#define NSIMPLEX_WRITE_OPTION(type, name, initial, schema) ", " schema
+// A list may add columns of its own to the end of its lines.
+
+#define NSIMPLEX_DECLARE_OPTION(type, name, initial, schema, ...) type name = initial;
+#define NSIMPLEX_TIE_OPTION(type, name, initial, schema, ...) std::tie(self.name),
+#define NSIMPLEX_WRITE_OPTION(type, name, initial, schema, ...) ", " schema
 
 #define NSIMPLEX_OPTION_FIELDS(LIST)                             \
   LIST(NSIMPLEX_DECLARE_OPTION)                                  \

@@ -120,9 +120,10 @@ TEST(KeyValueCache, NamesTheOptionsThatNeedPlaces) {
   expect_error<c10::ValueError>([&] { sequence.attend(cache, 0, 2, options); },
                                 "[KeyValueCache] window: belongs to the cache");
   options.window.clear();
-  options.mask = at::ones({1}, at::kBool);
-  expect_error<c10::NotImplementedError>([&] { sequence.attend(cache, 0, 2, options); },
-                                         "[KeyValueCache] mask: counts keys by their place");
+  options.causal = true;  // which is implied
+  options.query_positions = at::zeros({1}, at::kLong);
+  expect_error<c10::ValueError>([&] { sequence.attend(cache, 0, 2, options); },
+                                "[KeyValueCache] query_positions: expected its default");
   EXPECT_EQ(cache.position(), 0);
 }
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._choices import Distinct
-from .._options import Window, flat_window, operator_options
+from .._options import Window, flat_window, operator_options, taken, unhandled
 from ..attention import attention
 from ..face_attention import face_attention
 from .exchange import Item, Span, Traffic, exchange, window_spans
@@ -75,8 +75,7 @@ def attention_of_shards(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:meth:`ContextParallel.attention`."""
     name = "face_attention" if face else "attention"
-    refused = ("mask", "query_positions", "layout")
-    refuse(name, **{each: options.pop(each, None) for each in refused})
+    options = taken("shards", name, options, "under context_parallel")
     refuse(name, return_lse=return_lse or None if face else None)
     length = query.size(2)
     shards._require_shards(name, length, [*keys, *values])
@@ -86,8 +85,10 @@ def attention_of_shards(
         seed = options.get("seed")
         seed = torch.randint(2**63 - 1, ()).item() if seed is None else seed
         options["seed"] = (seed + shards.rank * _SEED_STEP) % (2**63 - 1)
-    given = (cu_seqlens, key_masks, key_lengths)
-    alone = not face and distinct == "none" and all(each is None for each in given)
+    places = dict(
+        cu_seqlens=cu_seqlens, key_masks=key_masks, key_lengths=key_lengths, distinct=distinct
+    )
+    alone = not face and unhandled("around", options | places) is None
     axis = _ring_axis(shards, sides, options) if alone else None
     if axis is not None:
         return _ring(shards, query, keys, values, sides, axis, return_lse, options)
@@ -156,8 +157,7 @@ def _ring_axis(shards: Shards, sides: Sequence[tuple[int, int]], options: dict) 
     """The axis that goes round the ring; None: all are fetched."""
     whole = [m for m, (left, right) in enumerate(sides) if left == -1 and right in (0, -1)]
     others = [side for m, side in enumerate(sides) if m not in whole]
-    plain = not any(options.get(name) for name in ("augment", "dropout_p"))
-    plain = plain and options.get("normalizer", "softmax") in ("softmax", "softmax_sink")
+    plain = options.get("normalizer", "softmax") in ("softmax", "softmax_sink")
     bounded = len(whole) == 1 and not any(-1 in side for side in others)
     return whole[0] if shards.unbounded == "ring" and plain and bounded else None
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from .._options import DEFAULTS, TAKEN
 from . import tuple_terms
 from .axes import QueryAxes, axes_of
 
@@ -16,29 +18,33 @@ __all__ = ["Options", "axes_of_call", "normalizer_code", "sink_argument", "term_
 _MASK_64 = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of a call in the product form, as :func:`nsimplex.attention` defines them.
+#: The options that the kernels take. The form is that of the product: a determinant is expanded.
+_DEFAULTS: dict[str, Any] = {
+    name: DEFAULTS[name] for name in TAKEN["triton"] if name not in ("scale", "form")
+} | {"logit_scale": 1.0, "output_scale": 1.0, "seed": 0}
+
+
+class Options(SimpleNamespace):
+    """Options of a call in the product form, under the names of the operator.
 
     ``window`` is the operator's flat list, both scales are numbers, ``reduce`` is "product" or
     "sum" (a mean is a sum whose output scale has 1 / N in it), and ``seed`` is drawn.
     """
 
-    causal: bool = False
-    window: Sequence[int] | None = None
-    reduce: str = "product"
-    normalizer: str = "softmax"
-    logit_scale: float = 1.0
-    output_scale: float = 1.0
-    key_lengths: Tensor | None = None
-    key_masks: Sequence[Tensor] | None = None
-    cu_seqlens: Tensor | None = None
-    mask: Tensor | None = None
-    sink: Tensor | None = None
-    distinct: str = "none"
-    dropout_p: float = 0.0
-    seed: int = 0
-    query_positions: Tensor | None = None
+    def __init__(self, **given: Any) -> None:
+        if not given.keys() <= _DEFAULTS.keys():
+            raise TypeError(f"[Options] {min(given.keys() - _DEFAULTS)}: expected an option")
+        super().__init__(**_DEFAULTS | given)
+
+    @classmethod
+    def of_call(cls, query: Tensor, keys: Sequence[Tensor], given: dict[str, Any]) -> Options:
+        """The options of a call of the operator."""
+        known = {n: value for n, value in given.items() if n in _DEFAULTS and value is not None}
+        options = cls(**{"logit_scale": query.shape[3] ** -0.5} | known)
+        if options.reduce == "mean":
+            options.reduce = "sum"
+            options.output_scale /= len(keys)
+        return options
 
 
 def axes_of_call(query: Tensor, keys: Sequence[Tensor], options: Options) -> QueryAxes:

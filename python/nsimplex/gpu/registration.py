@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .._library import operators
+from .._options import unhandled
 
 __all__ = ["available", "register", "register_at_import", "workspace"]
 
@@ -73,8 +74,9 @@ def workspace(
         return None
     from .attention_backward import backward_workspace
     from .attention_forward import forward_workspace
+    from .call_options import Options
 
-    forms = _options(query, keys, options)
+    forms = Options.of_call(query, keys, options)
     if options.get("form") == "determinant":
         channels = query.shape[3] * (1, 1, 2, 6, 24)[len(keys)]
         query, *keys = (x[..., :1].expand(*x.shape[:3], channels) for x in (query, *keys))
@@ -116,8 +118,9 @@ def _refusal(
         return "takes float32, bfloat16 and float16"
     if order > _MOST_ORDER:
         return f"takes at most {_MOST_ORDER} axes"
-    if options.get("augment") or options.get("order_bias") is not None:
-        return "has no augmented axes"
+    name = unhandled("triton", options)
+    if name is not None:
+        return f"does not take the option {name}"
     channels = max(dim, values[0].shape[3])
     if options.get("form", "product") == "determinant":
         factorial = (1, 1, 2, 6, 24)[order]
@@ -160,21 +163,6 @@ def _check_arguments(
     )
 
 
-def _options(query: Tensor, keys: Sequence[Tensor], options: dict):
-    """The options of the kernels."""
-    from .call_options import Options
-
-    given = {name: value for name, value in options.items() if value is not None}
-    for name in ("form", "augment", "order_bias"):
-        given.pop(name, None)
-    given.setdefault("logit_scale", query.shape[3] ** -0.5)
-    given.setdefault("output_scale", 1.0)
-    if given.get("reduce") == "mean":
-        given["reduce"] = "sum"
-        given["output_scale"] /= len(keys)
-    return Options(**given)
-
-
 def _attention(query: Tensor, keys, values, **options):
     _check_arguments(operators.attention.default, query, keys, values, options)
     reason = _refusal(query, keys, values, options)
@@ -182,8 +170,9 @@ def _attention(query: Tensor, keys, values, **options):
         _fall_back("attention", reason)
         return None
     from . import attention_forward, determinant_channels
+    from .call_options import Options
 
-    forms = _options(query, keys, options)
+    forms = Options.of_call(query, keys, options)
     operands = query, keys
     if options.get("form") == "determinant":
         operands = determinant_channels.expand(query, keys)
@@ -201,8 +190,9 @@ def _attention_backward(
         _fall_back("attention_backward", reason)
         return None
     from . import attention_backward, determinant_channels
+    from .call_options import Options
 
-    forms = _options(query, keys, options)
+    forms = Options.of_call(query, keys, options)
     determinant = options.get("form") == "determinant"
     operands = query, keys
     if determinant:

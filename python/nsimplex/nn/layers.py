@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from .._arguments import checked_methods
 from .._choices import Distinct, Form, LearnedReduce, Norm, Normalizer
-from .._options import Scale, Window
+from .._options import TAKEN, Scale, Window
 from .._sequence_shards import sequence_shards
 from ..kv_cache import LayerCache
 from ..static_cache import StaticCache
@@ -173,16 +173,7 @@ class SimplicialAttention(CachedTuples):
         #: Whether forward stores ``pairs``: (q, k^(1)), detached, for the :class:`Indexer` of a
         #: later layer.
         self.keep_pairs = False
-        self._options: dict[str, Any] = dict(
-            causal=causal,
-            window=window,
-            form=form,
-            reduce=reduce,
-            scale=scale,
-            normalizer=normalizer,
-            augment=augment,
-            distinct=distinct,
-        )
+        self._options = {name: value for name, value in options.items() if name in TAKEN["layer"]}
         self._start_selecting(select)
         if self.orders is not None:
             self._make_groups(options, place)

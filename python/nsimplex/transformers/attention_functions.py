@@ -13,6 +13,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask, sdpa_mask
 
 from .._arguments import describe
+from .._options import taken
 from ..attention import attention
 
 __all__ = ["attend", "attention_forward", "require_causal_model", "seen_by", "stored"]
@@ -56,6 +57,7 @@ def attention_forward(
     Raises:
         ValueError: an option that it does not compute, such as ``softcap``.
     """
+    taken("model", "nsimplex", options, "from a model")
     _require_computed(options)
     _require_no_weights("[nsimplex] ", getattr(module, "config", None), options)
     length = query.size(2)

@@ -16,16 +16,17 @@ namespace {
 using at::Tensor;
 using kernels::DensePlan;
 
-// The reason why the reference computes this call, or null. Unsupported sizes were already rejected
-// by check().
-const char* refusal(const Call& call) {
+// The reason why the reference computes this call; empty if the kernel does. Unsupported sizes were
+// already rejected by check().
+std::string refusal(const Call& call) {
   if (!has_kernel(call.query.scalar_type())) {
     return "the CPU kernel takes float64, float32, bfloat16 and float16";
   }
-  return nullptr;
+  const char* const name = unhandled(call.options, kCpu);
+  return name ? c10::str("the CPU kernel does not take the option ", name) : "";
 }
 
-const char* refusal(const BackwardCall& backward) {
+std::string refusal(const BackwardCall& backward) {
   if (backward.wanted[1 + 2 * backward.forward.keys.size()]) {
     return "the CPU kernel has no gradient of the mask";
   }
@@ -55,7 +56,7 @@ Output cpu_forward(const Call& call) {
   check(call);
   check_values(call);
   if (augmented(call)) return augmented_forward(call, &cpu_forward);
-  if (const char* reason = refusal(call)) {
+  if (const std::string reason = refusal(call); !reason.empty()) {
     warn_fallback("attention", reason);
     return reference_forward(call);
   }
@@ -132,7 +133,7 @@ Gradients cpu_backward(const BackwardCall& backward) {
   check(backward);
   const Call& call = backward.forward;
   if (augmented(call)) return augmented_backward(backward, &cpu_backward);
-  if (const char* reason = refusal(backward)) {
+  if (const std::string reason = refusal(backward); !reason.empty()) {
     warn_fallback("attention_backward", reason);
     return reference_backward(backward);
   }
@@ -160,7 +161,7 @@ AttentionWorkspace workspace(const Call& call) {
   check(call);
   // The call without rows of ones comes first and is the largest.
   if (augmented(call)) return workspace(partial_calls(call).front().call());
-  if (!call.query.is_cpu() || refusal(call)) return {};
+  if (!call.query.is_cpu() || !refusal(call).empty()) return {};
   return with_storage_type(call.query.scalar_type(),
                            [&](auto type) { return kernel_workspace<decltype(type)>(call); });
 }

@@ -50,24 +50,11 @@ cubins::File& compiled_kernels() {
   return *file;
 }
 
-// The reason why the compiled kernels do not support the call, or null.
-const char* refusal(const Call& call, const Settings& settings) {
-  const Options& options = call.options;
-  if (settings.form != Form::product) return "the compiled kernels have no determinant form";
-  if (settings.reduce != Reduce::product) return "the compiled kernels multiply the values only";
-  if (settings.normalizer != Normalizer::softmax) return "the compiled kernels have softmax only";
-  if (settings.distinct != Distinct::none) return "the compiled kernels have no distinct tuples";
-  if (options.key_lengths || options.key_masks || options.cu_seqlens || options.query_positions) {
-    return "the compiled kernels know windows and causal, no other limits of the keys";
-  }
-  if (options.mask) return "the compiled kernels have no mask";
-  if (settings.dropout_p != 0) return "the compiled kernels have no dropout";
-  return nullptr;
-}
-
 cubins::PlainCall plain_call(const Call& call) {
+  if (const char* const name = unhandled(call.options, kCubins)) {
+    throw cubins::Unserved(c10::str("the compiled kernels do not take the option ", name));
+  }
   const Settings settings = settings_of(call);
-  if (const char* reason = refusal(call, settings)) throw cubins::Unserved(reason);
   cubins::PlainCall plain{call.query, call.keys.vec(),      call.values.vec(),    {},
                           {},         settings.scale.logit, settings.scale.output};
   for (int m = 0; m < settings.order; ++m) {

@@ -9,13 +9,28 @@
 #include <cmath>
 
 #include "attention/common/attention_arguments.h"
+#include "support/named_option.h"
 #include "support/operator.h"
 
 namespace nsimplex {
 namespace dense {
 namespace {
 
+#define NSIMPLEX_ADD_OPTION(type, name, initial, schema, paths) \
+  if (((paths) & path) != 0) names.emplace_back(#name);
+
+// The options that a path takes, for Python.
+struct AttentionPaths : torch::CustomClassHolder {
+  static std::vector<std::string> options(const std::string& name) {
+    const Path path = named_option<Path>("attention", "path", name);
+    std::vector<std::string> names;
+    NSIMPLEX_ATTENTION_OPTIONS(NSIMPLEX_ADD_OPTION)
+    return names;
+  }
+};
+
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
+  m.class_<AttentionPaths>("AttentionPaths").def_static("options", &AttentionPaths::options);
   const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
   m.def("attention(Tensor query, Tensor[] keys, Tensor[] values, *" NSIMPLEX_OPTIONS_SCHEMA
         ") -> (Tensor out, Tensor lse)",

@@ -5,7 +5,6 @@
 #include <torch/library.h>
 
 #include "attention/common/attention_arguments.h"
-#include "attention/common/attention_augment.h"
 #include "attention/common/attention_normalizer.h"
 #include "support/autocast.h"
 
@@ -19,9 +18,7 @@ using at::Tensor;
 std::vector<int64_t> weight_sizes(const Call& call) {
   check(call);
   if (call.query.is_cpu()) check_values(call);
-  TORCH_CHECK_VALUE(!augmented(call),
-                    "[attention_weights] augment: its tuples have no place in one tensor, expected "
-                    "none");
+  require_handled("attention_weights", call.options, kWeights);
   std::vector<int64_t> sizes = call.query.sizes().slice(0, 3).vec();
   for (const Tensor& key : call.keys) sizes.push_back(key.size(2));
   double elements = 1;  // an int64 could overflow

@@ -6,7 +6,6 @@
 #include <torch/library.h>
 
 #include "attention/common/attention_arguments.h"
-#include "attention/common/attention_augment.h"
 #include "attention/common/attention_terms.h"
 #include "support/autocast.h"
 #include "support/infinity.h"
@@ -20,10 +19,7 @@ using at::Tensor;
 void check_faces(const Call& call) {
   check(call);
   if (call.query.is_cpu()) check_values(call);
-  TORCH_CHECK_VALUE(names_of(call.options).normalizer == Normalizer::softmax,
-                    "[face_attention] normalizer: expected 'softmax', got '",
-                    call.options.normalizer, "'");
-  TORCH_CHECK_VALUE(!augmented(call), "[face_attention] augment: expected none");
+  require_handled("face_attention", call.options, kFaces);
 }
 
 // For a block of queries: the sum over faces of their means, the number of faces, and their lse.

@@ -7,6 +7,7 @@
 #include <nsimplex/cache.h>
 #include <torch/library.h>
 
+#include "attention/common/attention_arguments.h"
 #include "attention/common/layer_cache.h"
 #include "support/error.h"
 
@@ -71,23 +72,14 @@ void check_query(const Tensor& query, const Tensor& key) {
                    key.scalar_type(), ", got ", query.scalar_type());
 }
 
-// Rejects windows, which belong to the cache, and options that count keys by their place in a
-// tensor, which in a ring is not their position.
-void check_options(const AttentionOptions& options) {
+// Rejects windows, which belong to the cache, and options that a ring of keys does not take.
+void check_options(AttentionOptions options) {
   TORCH_CHECK_VALUE(options.window.empty(), kAt, "window: belongs to the cache, got ",
                     options.window.size(), " entries with the call");
   TORCH_CHECK_VALUE(options.layout == Layout::bhtd, kAt,
                     "layout: the cache keeps [B, heads, T, D], expected Layout::bhtd");
-  const auto refuse = [](bool given, const char* name) {
-    TORCH_CHECK_NOT_IMPLEMENTED(!given, kAt, name,
-                                ": counts keys by their place, which moves in a ring");
-  };
-  refuse(options.key_lengths.has_value(), "key_lengths");
-  refuse(!options.key_masks.empty(), "key_masks");
-  refuse(options.cu_seqlens.has_value(), "cu_seqlens");
-  refuse(options.mask.has_value(), "mask");
-  refuse(options.distinct != Distinct::none, "distinct");
-  refuse(options.dropout_p != 0, "dropout_p");
+  options.causal = false;  // implied
+  dense::require_handled("KeyValueCache", dense::pass_options(options), dense::kRing);
 }
 
 AttentionOutput attend_to(const Tensor& query, CachedKeys cached, AttentionOptions options) {

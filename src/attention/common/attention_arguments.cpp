@@ -25,6 +25,38 @@ Names names_of(const Options& options) {
           named_option<Distinct>("attention", "distinct", options.distinct)};
 }
 
+namespace {
+
+// An empty list is like none.
+template <class T>
+bool is_set(const T& value, const T& initial) {
+  if constexpr (requires { value->empty(); }) {
+    return value.has_value() && !value->empty();
+  } else if constexpr (requires { value.has_value(); }) {
+    return value.has_value();
+  } else {
+    return value != initial;
+  }
+}
+
+}  // namespace
+
+#define NSIMPLEX_REFUSE_OPTION(type, name, initial, schema, paths) \
+  if (((paths) & path) == 0 && is_set(options.name, initially.name)) return #name;
+
+const char* unhandled(const Options& options, Path path) {
+  const Options initially;
+  NSIMPLEX_ATTENTION_OPTIONS(NSIMPLEX_REFUSE_OPTION)
+  return nullptr;
+}
+
+void require_handled(const char* function, const Options& options, Path path) {
+  const char* const name = unhandled(options, path);
+  TORCH_CHECK_VALUE(name == nullptr, "[", function, "] ", name ? name : "",
+                    ": expected its default, got another value, which ", function,
+                    " does not take");
+}
+
 Settings settings_of(const Call& call) {
   const Options& options = call.options;
   Settings settings;

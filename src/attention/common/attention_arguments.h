@@ -117,6 +117,30 @@ at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type);
 /// The seed of a call: the given one, or a random one if dropout needs it.
 std::optional<c10::SymInt> seed_of(const AttentionOptions& options);
 
+/// Turns the value of a public option into that of the operator. An empty list is none.
+template <class To, class From>
+void pass_option(To& to, const From& from) {
+  if constexpr (std::is_enum_v<From>) {
+    to = name_of(from);
+  } else if constexpr (requires { from.empty(); }) {
+    if (!from.empty()) to = at::ArrayRef<typename From::value_type>(from);
+  } else {
+    to = from;
+  }
+}
+inline void pass_option(at::OptionalSymIntArrayRef&, const std::vector<Window>&) {}  // with_call
+
+#define NSIMPLEX_PASS_OPTION(type, name, ...) \
+  if constexpr (requires { given.name; }) pass_option(flat.name, given.name);
+
+/// The public options that have the name of the operator's.
+template <class Given>
+Options pass_options(const Given& given) {
+  Options flat;
+  NSIMPLEX_ATTENTION_OPTIONS(NSIMPLEX_PASS_OPTION)
+  return flat;
+}
+
 /// Flattens the public options and returns function(call). The tensors of the call are [B, heads,
 /// T, D] for every layout.
 template <class Function>
@@ -135,26 +159,13 @@ auto with_call(const at::Tensor& query, at::TensorList keys, at::TensorList valu
       window.push_back(each.right);
     }
   }
-  Options flat{.causal = options.causal,
-               .form = name_of(options.form),
-               .reduce = name_of(options.reduce),
-               .normalizer = name_of(options.normalizer),
-               .key_lengths = options.key_lengths,
-               .cu_seqlens = options.cu_seqlens,
-               .mask = options.mask,
-               .sink = options.sink,
-               .distinct = name_of(options.distinct),
-               .dropout_p = options.dropout_p,
-               .seed = seed_of(options),
-               .query_positions = options.query_positions,
-               .order_bias = options.order_bias};
+  Options flat = pass_options(options);
+  flat.seed = seed_of(options);
   if (given > 0) flat.window = c10::SymIntArrayRef(window);
   if (options.scale) {
     flat.logit_scale = options.scale->logit;
     flat.output_scale = options.scale->output;
   }
-  if (!options.key_masks.empty()) flat.key_masks = at::TensorList(options.key_masks);
-  if (!options.augment.empty()) flat.augment = at::IntArrayRef(options.augment);
   return function(Call{tensors.query, tensors.keys, tensors.values, std::move(flat)});
 }
 

@@ -63,12 +63,9 @@ void check_augment(const Call& call) {
     TORCH_CHECK_VALUE((seen >> axis & 1) == 0, "[attention] augment: axis ", axis, " is repeated");
     seen |= int64_t{1} << axis;
   }
-  TORCH_CHECK_VALUE(names_of(call.options).form == Form::product,
-                    "[attention] augment: a row of ones makes no lower order under "
-                    "form='determinant', expected form='product'");
-  TORCH_CHECK_VALUE(!call.options.mask,
-                    "[attention] augment: mask has no entries for rows of ones, expected one of "
-                    "the two");
+  const char* const other = unhandled(call.options, kParts);
+  TORCH_CHECK_VALUE(other == nullptr, "[attention] augment: expected none with ",
+                    other ? other : "", ", which is not defined for rows of ones");
 }
 
 PartialCall::PartialCall(const Call& call, std::vector<size_t> axes)

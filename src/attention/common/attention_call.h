@@ -8,36 +8,76 @@
 #include <vector>
 
 #include "support/flat_call.h"
+#include "support/names.h"
 
 // The arguments of `attention` in the order of the schema (support/flat_call.h). Lists are views of
 // the caller's arguments.
 
 // The options, in the order of the schema. A new option is added at the end, with a default; only
 // then do saved graphs still work. `window` holds SymInts, so that a window derived from a length
-// survives export with dynamic lengths.
-#define NSIMPLEX_ATTENTION_OPTIONS(OPTION)                                    \
-  OPTION(bool, causal, false, "bool causal=False")                            \
-  OPTION(at::OptionalSymIntArrayRef, window, {}, "SymInt[]? window=None")     \
-  OPTION(std::string_view, form, "product", "str form='product'")             \
-  OPTION(std::string_view, reduce, "product", "str reduce='product'")         \
-  OPTION(std::string_view, normalizer, "softmax", "str normalizer='softmax'") \
-  OPTION(std::optional<double>, logit_scale, {}, "float? logit_scale=None")   \
-  OPTION(std::optional<double>, output_scale, {}, "float? output_scale=None") \
-  OPTION(OptionalInt64, key_lengths, {}, "Tensor? key_lengths=None")          \
-  OPTION(OptionalTensorList, key_masks, {}, "Tensor[]? key_masks=None")       \
-  OPTION(OptionalInt64, cu_seqlens, {}, "Tensor? cu_seqlens=None")            \
-  OPTION(OptionalTensor, mask, {}, "Tensor? mask=None")                       \
-  OPTION(OptionalTensor, sink, {}, "Tensor? sink=None")                       \
-  OPTION(std::string_view, distinct, "none", "str distinct='none'")           \
-  OPTION(at::OptionalIntArrayRef, augment, {}, "int[]? augment=None")         \
-  OPTION(double, dropout_p, 0.0, "float dropout_p=0.")                        \
-  OPTION(std::optional<c10::SymInt>, seed, {}, "SymInt? seed=None")           \
-  OPTION(OptionalInt64, query_positions, {}, "Tensor? query_positions=None")  \
-  OPTION(OptionalTensor, order_bias, {}, "Tensor? order_bias=None")
+// survives export with dynamic lengths. The last column names the paths (`Path` below) that take
+// the option. With none, which is kReference, the reference computes it and all paths refuse it.
+#define NSIMPLEX_ATTENTION_OPTIONS(OPTION)                                                 \
+  OPTION(bool, causal, false, "bool causal=False", kKernels | kComposed | kRanks | kLayer) \
+  OPTION(at::OptionalSymIntArrayRef, window, {}, "SymInt[]? window=None",                  \
+         kKernels | kComposed | kRanks | kLayer)                                           \
+  OPTION(std::string_view, form, "product", "str form='product'",                          \
+         kCpu | kTriton | kFaces | kWeights | kCaches | kRanks | kLayer)                   \
+  OPTION(std::string_view, reduce, "product", "str reduce='product'",                      \
+         kCpu | kTriton | kComposed | kCaches | kRanks | kLayer)                           \
+  OPTION(std::string_view, normalizer, "softmax", "str normalizer='softmax'",              \
+         kCpu | kTriton | kParts | kWeights | kCaches | kRanks | kLayer)                   \
+  OPTION(std::optional<double>, logit_scale, {}, "float? logit_scale=None",                \
+         kKernels | kComposed | kCaches | kRanks | kLayer)                                 \
+  OPTION(std::optional<double>, output_scale, {}, "float? output_scale=None",              \
+         kKernels | kComposed | kCaches | kRanks | kLayer)                                 \
+  OPTION(OptionalInt64, key_lengths, {}, "Tensor? key_lengths=None",                       \
+         kCpu | kTriton | kComposed | kSlots | kShards)                                    \
+  OPTION(OptionalTensorList, key_masks, {}, "Tensor[]? key_masks=None",                    \
+         kCpu | kTriton | kComposed | kSlots | kShards)                                    \
+  OPTION(OptionalInt64, cu_seqlens, {}, "Tensor? cu_seqlens=None",                         \
+         kCpu | kTriton | kComposed | kShards)                                             \
+  OPTION(OptionalTensor, mask, {}, "Tensor? mask=None",                                    \
+         kCpu | kTriton | kFaces | kWeights | kSlots)                                      \
+  OPTION(OptionalTensor, sink, {}, "Tensor? sink=None",                                    \
+         kCpu | kTriton | kParts | kWeights | kCaches | kRanks)                            \
+  OPTION(std::string_view, distinct, "none", "str distinct='none'",                        \
+         kCpu | kTriton | kComposed | kSlots | kShards | kLayer)                           \
+  OPTION(at::OptionalIntArrayRef, augment, {}, "int[]? augment=None",                      \
+         kCpu | kCubins | kParts | kCaches | kShards | kLayer)                             \
+  OPTION(double, dropout_p, 0.0, "float dropout_p=0.",                                     \
+         kCpu | kTriton | kComposed | kSlots | kShards)                                    \
+  OPTION(std::optional<c10::SymInt>, seed, {}, "SymInt? seed=None",                        \
+         kKernels | kComposed | kCaches | kRanks)                                          \
+  OPTION(OptionalInt64, query_positions, {}, "Tensor? query_positions=None",               \
+         kCpu | kTriton | kComposed)                                                       \
+  OPTION(OptionalTensor, order_bias, {}, "Tensor? order_bias=None",                        \
+         kCpu | kCubins | kParts | kCaches | kShards)
 
 #define NSIMPLEX_OPTIONS_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_ATTENTION_OPTIONS)
 
 namespace nsimplex::dense {
+
+/// Who computes a call, or changes it first, and takes some options only. Another option that is
+/// set goes to the reference, or is refused by its name.
+enum Path : unsigned {
+  kReference = 0,
+  kCpu = 1,       ///< the CPU kernel
+  kCubins = 2,    ///< GPU kernels that were compiled ahead of time
+  kTriton = 4,    ///< GPU kernels in Triton
+  kParts = 8,     ///< the ordinary calls of a call with rows of ones
+  kFaces = 16,    ///< face_attention
+  kWeights = 32,  ///< attention_weights
+  kRing = 64,     ///< KeyValueCache
+  kSlots = 128,   ///< StaticCache and PagedCache
+  kShards = 256,  ///< a sequence that is divided among ranks
+  kAround = 512,  ///< one axis of such a sequence that goes round the ranks
+  kLayer = 1024,  ///< the arguments of an attention layer
+  kKernels = kCpu | kCubins | kTriton,
+  kComposed = kParts | kFaces | kWeights,
+  kCaches = kRing | kSlots,
+  kRanks = kShards | kAround,
+};
 
 struct Options {
   NSIMPLEX_OPTION_FIELDS(NSIMPLEX_ATTENTION_OPTIONS)
@@ -102,4 +142,28 @@ Gradients dispatch(const BackwardCall& call);
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
 
+/// The first option that is set, that is, other than its default, and that a path does not take;
+/// null if there is none.
+const char* unhandled(const Options& options, Path path);
+
+/// Refuses such an option by name.
+void require_handled(const char* function, const Options& options, Path path);
+
 }  // namespace nsimplex::dense
+
+namespace nsimplex {
+
+template <>
+inline constexpr Names<dense::Path, 11> kNames<dense::Path>{{{"cpu", dense::kCpu},
+                                                             {"cubins", dense::kCubins},
+                                                             {"triton", dense::kTriton},
+                                                             {"parts", dense::kParts},
+                                                             {"faces", dense::kFaces},
+                                                             {"weights", dense::kWeights},
+                                                             {"ring", dense::kRing},
+                                                             {"slots", dense::kSlots},
+                                                             {"shards", dense::kShards},
+                                                             {"around", dense::kAround},
+                                                             {"layer", dense::kLayer}}};
+
+}  // namespace nsimplex

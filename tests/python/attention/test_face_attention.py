@@ -60,7 +60,7 @@ def test_faces_from_weights(form):
 
 def test_errors():
     x = torch.zeros(1, 1, 3, 2)
-    with pytest.raises(ValueError, match="normalizer: expected 'softmax', got 'relu'"):
+    with pytest.raises(ValueError, match="normalizer: expected its default"):
         nsimplex.face_attention(x, [x], [x], normalizer="relu")
-    with pytest.raises(ValueError, match="augment: expected none"):
+    with pytest.raises(ValueError, match="augment: expected its default"):
         nsimplex.face_attention(x, [x], [x], augment=[0])

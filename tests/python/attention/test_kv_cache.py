@@ -297,13 +297,13 @@ def test_a_new_cache_says_what_it_needs(call, error, words):
         (lambda c, q, k: c.attend(q, causal=True), ValueError, "causal: belongs to the cache"),
         (
             lambda c, q, k: c.attend(q, key_lengths=torch.tensor([1, 1])),
-            NotImplementedError,
-            "key_lengths: counts keys",
+            ValueError,
+            "[KeyValueCache] key_lengths: expected None in a cache",
         ),
         (
             lambda c, q, k: c.attend(q, distinct="axes"),
-            NotImplementedError,
-            "distinct: counts keys",
+            ValueError,
+            "distinct: expected 'none' in a cache",
         ),
         (
             lambda c, q, k: c.select(torch.tensor([0, 2])),

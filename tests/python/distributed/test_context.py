@@ -284,7 +284,8 @@ def messages(rank, ranks):
 def test_errors():
     for said in run_on_ranks(2, messages):
         assert said == [
-            "[attention] mask: expected None under context_parallel",
+            "[attention] mask: expected None under context_parallel, got a torch.float32 tensor of "
+            "shape []",
             "[attention] keys: expected shards of 12 tokens as the query under context_parallel, "
             "got shape [2, 4, 11, 6]",
             "[attention] cu_seqlens: expected 0 <= .. <= 24, the tokens of all ranks, got [0, 12]",

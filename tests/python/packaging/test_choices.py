@@ -11,13 +11,11 @@ import torch
 import nsimplex
 from nsimplex import (
     _choices,
-    _fixed_cache,
     _options,
     analysis,
     causal,
     distributed,
     graph,
-    kv_cache,
     nn,
 )
 from nsimplex.nn import attention_options, equivariant_encoder, feature_options
@@ -142,8 +140,9 @@ def named(function):
     return {each.name for each in parameters if each.kind == each.KEYWORD_ONLY}
 
 
-CACHE = {"return_lse"}
-RING = {"causal", "window", "layout"}
+def left_out(path):
+    """The options of attention that a path does not take, and the one that it has itself."""
+    return {"return_lse"} | _options.DEFAULTS.keys() - _options.TAKEN[path]
 
 
 @pytest.mark.parametrize(
@@ -151,12 +150,12 @@ RING = {"causal", "window", "layout"}
     [
         (_options.AttentionOptions, nsimplex.attention, {"return_lse", "layout"}),
         (_options.TupleOptions, nsimplex.attention, {"augment", "return_lse", "layout"}),
-        (_options.FixedCacheOptions, nsimplex.attention, CACHE | set(_fixed_cache._OWN)),
-        (_options.RingCacheOptions, nsimplex.attention, CACHE | RING | set(kv_cache._BY_PLACE)),
+        (_options.FixedCacheOptions, nsimplex.attention, left_out("slots")),
+        (_options.RingCacheOptions, nsimplex.attention, left_out("ring")),
         (
             _options.ShardOptions,
             nsimplex.attention,
-            {"mask", "query_positions", "layout"} | named(distributed.ContextParallel.attention),
+            left_out("shards") | named(distributed.ContextParallel.attention),
         ),
         (
             _options.ShardSelectionOptions,
