@@ -97,12 +97,14 @@ def _parsed(name: str, text: str, kind: Any) -> Any:
         require_name(at, name, text, names)
         return text == "true" if kind is bool else text
     if kind is int:
-        expected, fits = "an integer", _WHOLE.fullmatch(text)
+        expected, fits = "an integer", bool(_WHOLE.fullmatch(text))
     elif kind is float:
-        expected, fits = "a finite number", _REAL.fullmatch(text) and math.isfinite(float(text))
+        expected = "a finite number"
+        fits = bool(_REAL.fullmatch(text)) and math.isfinite(float(text))
     else:
-        expected, fits = "windows as left:right,left:right", _WINDOWS.fullmatch(text)
-    require(bool(fits), f"{at}{name}: expected {expected}, got {printable(repr(text[:80]))}")
+        expected = "windows as left:right,left:right"
+        fits = bool(_WINDOWS.fullmatch(text))
+    require(fits, f"{at}{name}: expected {expected}, got {printable(repr(text[:80]))}")
     return kind(text) if kind in (int, float) else _windows(text)
 
 
