@@ -72,13 +72,22 @@ void refuse_one(const OperatorHandle& op, const std::string& place, const Tensor
                     ": expected a dense tensor, got layout ", tensor.layout());
   TORCH_CHECK_TYPE(!tensor.is_quantized() && !at::isFloat8Type(tensor.scalar_type()), place,
                    ": expected numbers that can be computed with, got ", tensor.scalar_type());
-  TORCH_CHECK_VALUE(!is_freed(tensor), place,
-                    ": expected a tensor that holds its numbers, got one whose memory was freed");
 }
 
 void refuse_foreign(const OperatorHandle& op, const Stack& stack) {
   for_each_argument(op, stack, [&](size_t i, std::optional<size_t> entry, const Tensor& tensor) {
-    if (is_foreign(tensor) || is_freed(tensor)) refuse_one(op, place_of(op, i, entry), tensor);
+    if (is_foreign(tensor)) refuse_one(op, place_of(op, i, entry), tensor);
+  });
+}
+
+// What reading the numbers would crash at, or copying them exhaust.
+void refuse_unreadable(const OperatorHandle& op, const Stack& stack) {
+  for_each_argument(op, stack, [&](size_t i, std::optional<size_t> entry, const Tensor& tensor) {
+    if (!has_memory(tensor)) return;
+    TORCH_CHECK_VALUE(is_addressable(tensor), place_of(op, i, entry),
+                      ": expected tensors of at most 2^40 numbers, got shape ", tensor.sizes());
+    TORCH_CHECK_VALUE(!is_freed(tensor), place_of(op, i, entry),
+                      ": expected a tensor that holds its numbers, got one whose memory was freed");
   });
 }
 
@@ -173,6 +182,7 @@ void above_autograd(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   // A composite is recorded call by call, so it runs right here. An operator that reads numbers
   // runs below the transforms, which wrap them.
   const bool here = recorded == Recorded::composite;
+  if (here) refuse_unreadable(op, *stack);  // it does not come to look_at_memory()
   op.redispatchBoxed(here ? DispatchKeySet(DispatchKey::CPU) : keys & c10::after_autograd_keyset,
                      stack);
   // What a composite leaves without a gradient does not depend on the argument: its lse does not on
@@ -184,9 +194,7 @@ void above_autograd(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
 
 // Below autograd, on the way to the kernel of a device, which reads the memory.
 void look_at_memory(const OperatorHandle& op, DispatchKeySet keys, Stack* stack) {
-  for_each_argument(op, *stack, [&](size_t i, std::optional<size_t> entry, const Tensor& tensor) {
-    if (is_freed(tensor)) refuse_one(op, place_of(op, i, entry), tensor);
-  });
+  refuse_unreadable(op, *stack);
   op.redispatchBoxed(keys & DispatchKeySet(DispatchKeySet::FULL_AFTER, DispatchKey::BackendSelect),
                      stack);
 }

@@ -5,6 +5,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+
 namespace nsimplex {
 
 /// Whether a tensor is a plain array of numbers: not sparse, nested, quantised or of another
@@ -13,12 +15,30 @@ inline bool is_plain(const at::Tensor& tensor) {
   return !tensor.is_nested() && tensor.layout() == at::kStrided && !tensor.is_quantized();
 }
 
+/// Whether a tensor has at most 2^40 numbers, where an empty axis counts as one. No memory holds
+/// more, but an expanded view may have them.
+inline bool is_addressable(const at::Tensor& tensor) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t numbers = 1;
+  for (const int64_t size : tensor.sizes()) {
+    const int64_t extent = std::max<int64_t>(size, 1);
+    if (extent > kMost / numbers) return false;
+    numbers *= extent;
+  }
+  return true;
+}
+
+/// Whether a tensor stands for memory of its own: it is no meta tensor, and nothing traces it.
+inline bool has_memory(const at::TensorBase& tensor) {
+  constexpr c10::DispatchKeySet kTraced(
+      {c10::DispatchKey::Python, c10::DispatchKey::Functionalize});
+  return tensor.has_storage() && !tensor.is_meta() && !tensor.key_set().has_any(kTraced);
+}
+
 /// Whether the memory of a tensor was taken away or cut, as trainers do with sharded weights. The
 /// tensor and views of it still have their sizes.
 inline bool is_freed(const at::Tensor& tensor) {
-  constexpr c10::DispatchKeySet kTraced(
-      {c10::DispatchKey::Python, c10::DispatchKey::Functionalize});
-  if (!tensor.has_storage() || tensor.is_meta() || tensor.key_set().has_any(kTraced)) return false;
+  if (!has_memory(tensor)) return false;
   const int64_t reach = static_cast<int64_t>(at::detail::computeStorageNbytes(
       tensor.sizes(), tensor.strides(), tensor.itemsize(), tensor.storage_offset()));
   return tensor.numel() > 0 && tensor.storage().sym_nbytes() < reach;

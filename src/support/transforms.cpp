@@ -10,6 +10,8 @@
 #include <numeric>
 #include <vector>
 
+#include "support/plain_tensor.h"
+
 namespace nsimplex {
 namespace {
 
@@ -59,11 +61,6 @@ Tensor below_transforms(const Tensor& tensor) {
 
 bool is_mapped(const Tensor& tensor) { return !unwrapped(tensor).second.empty(); }
 
-bool has_numbers(const Tensor& tensor) {
-  const Tensor inside = unwrapped(tensor).first;
-  constexpr c10::DispatchKeySet kTraced(
-      {c10::DispatchKey::Python, c10::DispatchKey::Functionalize});
-  return inside.has_storage() && !inside.is_meta() && !inside.key_set().has_any(kTraced);
-}
+bool has_numbers(const Tensor& tensor) { return has_memory(unwrapped(tensor).first); }
 
 }  // namespace nsimplex

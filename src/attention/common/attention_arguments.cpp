@@ -16,6 +16,7 @@
 #include <limits>
 
 #include "support/named_option.h"
+#include "support/plain_tensor.h"
 
 namespace nsimplex::dense {
 Names names_of(const Options& options) {
@@ -93,22 +94,6 @@ at::Tensor accumulated(const at::Tensor& tensor, at::ScalarType type) {
   constexpr double kMost = std::numeric_limits<float>::max();
   return at::where(tensor.isinf(), tensor, tensor.clamp(-kMost, kMost)).to(type);
 }
-
-namespace {
-
-// Whether the tensor has at most 2^40 numbers. An empty axis counts as one.
-bool is_addressable(const at::Tensor& tensor) {
-  constexpr int64_t kMost = int64_t{1} << 40;
-  int64_t numbers = 1;
-  for (const int64_t size : tensor.sizes()) {
-    const int64_t extent = std::max<int64_t>(size, 1);
-    if (extent > kMost / numbers) return false;
-    numbers *= extent;
-  }
-  return true;
-}
-
-}  // namespace
 
 void require_addressable(const char* operation, const char* argument, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(is_addressable(tensor), "[", operation, "] ", argument,

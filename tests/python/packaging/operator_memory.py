@@ -1,8 +1,8 @@
-"""Calls every operator with the memory of one tensor in turn taken away:  python operator_memory.py
+"""Calls every operator with one tensor in turn that it cannot read:  python operator_memory.py
 
-All of it or more than half of it, with and without a gradient that is asked for. Before each call
-its name and the place go to standard output, and after it its answer: an empty line for a result,
-or the type and the words of the error.
+All of its memory or more than half is taken away, with and without a gradient that is asked for, or
+it is a view of one number with 2^41 numbers. Before each call its name and the place go to standard
+output, and after it its answer: an empty line for a result, or the type and the words of the error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 def cases() -> Iterator[tuple[str, int, int, bool]]:
     """An operator, the place of a tensor in its call, by how much its bytes are divided (0: none is
-    left), and whether it requires a gradient."""
+    left; -1: it is the large view), and whether it requires a gradient."""
     for name in sorted(operator_mutations.CALLED):
         for place, leaf in enumerate(pytree.tree_leaves(operator_mutations.CALLED[name]())):
             if (
@@ -29,6 +29,8 @@ def cases() -> Iterator[tuple[str, int, int, bool]]:
                 continue
             yield name, place, 0, False
             yield name, place, 3, False
+            if leaf.dim() > 0:
+                yield name, place, -1, False
             if leaf.is_floating_point():
                 yield name, place, 0, True
 
@@ -36,8 +38,11 @@ def cases() -> Iterator[tuple[str, int, int, bool]]:
 def changed(name: str, place: int, divisor: int, learned: bool) -> tuple[list, dict]:
     leaves, structure = pytree.tree_flatten(operator_mutations.CALLED[name]())
     tensor = leaves[place].clone().requires_grad_(learned)
-    memory = tensor.untyped_storage()
-    memory.resize_(memory.nbytes() // divisor if divisor else 0)
+    if divisor < 0:
+        tensor = tensor.flatten()[:1].view([1] * tensor.dim()).expand(2**41, *tensor.shape[1:])
+    else:
+        memory = tensor.untyped_storage()
+        memory.resize_(memory.nbytes() // divisor if divisor else 0)
     leaves[place] = tensor
     return pytree.tree_unflatten(leaves, structure)
 
