@@ -4,6 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
@@ -198,8 +199,10 @@ class GraphTrainee : public Trainee {
     const auto* first = times.const_data_ptr<double>();
     continue_after(times.numel(), {first, first + times.numel()});
     if (average_) average_->continue_after(done());
-    order_ = saved.take(kOrderTensor, at::kLong);
-    if (order_.numel() != examples_) {
+    order_ = saved.take(kOrderTensor, at::kLong).contiguous();
+    // The numbers are places in lists of examples.
+    if (order_.dim() != 1 || order_.numel() != examples_ ||
+        !std::get<0>(order_.sort()).equal(at::arange(examples_))) {
       throw InputError("cannot continue the training: its order is not of all examples");
     }
     saved.set(generator_, kTrainingGenerator);
