@@ -5,10 +5,8 @@
 #include <fmt/ranges.h>
 #include <nsimplex/causal.h>
 
-#include <algorithm>
-#include <initializer_list>
-
 #include "causal/option_names.h"
+#include "causal/structure/fit_arguments.h"
 #include "causal/structure/fit_watch.h"
 #include "causal/structure/noise_input.h"
 #include "causal/structure/prepare.h"
@@ -42,21 +40,15 @@ CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   return options;
 }
 
-// Refuses what the estimator would not use. A default in config.toml does not count as given.
+// Before a table is read.
 void check_estimator(const FitOptions& o) {
-  const auto is = [&](std::initializer_list<StructureEstimator> some) {
-    return std::ranges::any_of(some, [&](auto each) { return o.estimator == name_of(each); });
-  };
-  const auto refuse = [&](bool refused, const char* option, const char* expected) {
-    if (!refused) return;
-    throw InputError(
-        fmt::format("{}: expected estimator {}, got {}", option, expected, o.estimator));
-  };
-  using enum StructureEstimator;
-  refuse(o.fit.rank != CausalFitOptions().rank && !is({lowrank, paper_lowrank}), "--rank",
-         "lowrank or paper-lowrank");
-  refuse(o.fit.sample && !is({paper, paper_lowrank}), "--sample-latents", "paper or paper-lowrank");
-  refuse(o.fit.sparsity && is({order}), "--sparsity", "logdet or another one with an l1 norm");
+  CausalFitOptions options = o.fit;
+  options.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
+  try {
+    causal::check_estimator_options(options);
+  } catch (const InputError& error) {
+    throw InputError(command_line_message(error.what()));
+  }
 }
 
 void check_orientation(const FitOptions& o) {

@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -319,25 +319,21 @@ std::string rows_text(const CausalRows& rows, bool soft, const std::vector<std::
 }
 
 std::string command_line_message(std::string message, const std::vector<std::string>& names) {
-  constexpr std::array<std::pair<const char*, const char*>, 6> kOptions = {
-      {{"groups:", "--groups:"},
-       {"targets:", "--targets:"},
-       {"soft:", "--soft:"},
-       {"kinds:", "--kind:"},
-       {"missing:", "--missing:"},
-       {"table:", "table:"}}};
-  const std::string prefix = "[causal_fit] ";
-  for (const auto& [argument, option] : kOptions) {
-    const std::string begin = prefix + argument;
-    if (!message.starts_with(begin)) continue;
-    message.replace(0, begin.size(), option);
-    std::smatch found;
-    if (!std::regex_search(message, found, std::regex("column ([0-9]{1,9})"))) return message;
-    const size_t column = std::stoul(found[1].str());
-    if (column >= names.size()) return message;
-    return found.prefix().str() + "column " + quoted_name(names[column]) + found.suffix().str();
-  }
-  return message;
+  // Arguments whose options have other names, and the table, which is no option.
+  static const std::map<std::string, std::string> kOptions{
+      {"kinds", "--kind"},       {"sample", "--sample-latents"}, {"forbidden", "--forbid"},
+      {"required", "--require"}, {"replicates", "--confidence"}, {"table", "table"}};
+  std::smatch found;
+  if (!std::regex_search(message, found, std::regex("^(\\[[a-z_]+\\] )?([a-z_]+):")))
+    return message;
+  const std::string argument = found[2].str();
+  const auto other = kOptions.find(argument);
+  message =
+      (other == kOptions.end() ? "--" + argument : other->second) + ":" + found.suffix().str();
+  if (!std::regex_search(message, found, std::regex("column ([0-9]{1,9})"))) return message;
+  const size_t column = std::stoul(found[1].str());
+  if (column >= names.size()) return message;
+  return found.prefix().str() + "column " + quoted_name(names[column]) + found.suffix().str();
 }
 
 }  // namespace nsimplex::cli

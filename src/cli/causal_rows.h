@@ -77,6 +77,6 @@ std::string rows_text(const CausalRows& rows, bool soft, const std::vector<std::
 
 /// The message of a fit as one about the command line: options in place of arguments, and names in
 /// place of numbers of columns.
-std::string command_line_message(std::string message, const std::vector<std::string>& names);
+std::string command_line_message(std::string message, const std::vector<std::string>& names = {});
 
 }  // namespace nsimplex::cli

@@ -79,7 +79,7 @@ class EdgeConfidence(NamedTuple):
         return self.edges**2 / ((2 * min_frequency - 1) * count * (count - 1))
 
 
-@checked
+@checked(operator="causal_fit")
 def edge_confidence(
     table: Any,
     *,
@@ -164,7 +164,7 @@ def edge_confidence(
         missing=missing,
         **named,
     )
-    fit = fit_options("edge_confidence", **options)
+    fit = fit_options(**options)
     warn_of_few_rows("[edge_confidence] table", values, names, stacklevel=3)
     fitted = fit_numbered(values, **options)
     with progress_calls("edge_confidence", progress) as told:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -214,14 +214,6 @@ def named_options(
     )
 
 
-#: Options that only some estimators use: the usual value, and these estimators.
-_ONLY_WITH: dict[str, tuple[Any, tuple[Estimator, ...]]] = {
-    "rank": (40, ("lowrank", "paper-lowrank")),
-    "sample": (False, ("paper", "paper-lowrank")),
-    "sparsity": (None, ("logdet", "paper", "paper-lowrank", "lowrank", "notears", "spectral")),
-}
-
-
 class FitOptions(NamedTuple):
     """The options of :func:`causal_fit`, in the operator's order."""
 
@@ -244,7 +236,6 @@ class FitOptions(NamedTuple):
 
 
 def fit_options(
-    label: str = "causal_fit",
     *,
     estimator: Estimator = "order",
     nonlinear: bool = False,
@@ -263,18 +254,7 @@ def fit_options(
     kinds: Sequence[str] = (),
     missing: Missing = "refuse",
 ) -> FitOptions:
-    """Arguments of :func:`causal_fit` as one value.
-
-    Raises:
-        ValueError: an option that the estimator would not use.
-    """
-    for name, value in (("rank", rank), ("sample", sample), ("sparsity", sparsity)):
-        usual, users = _ONLY_WITH[name]
-        if value != usual and estimator not in users and estimator in get_args(Estimator):
-            raise ValueError(
-                f"[{label}] {name}: expected estimator {' or '.join(users)} with it, got "
-                f"{estimator}"
-            )
+    """Arguments of :func:`causal_fit` as one value."""
     return FitOptions(
         estimator,
         nonlinear,

@@ -37,11 +37,6 @@ constexpr double kThreshold = 0.2;  // that of the paper
 
 // One case per estimator.
 Structure estimate(TableView table, const CausalFitOptions& options) {
-  const bool has_nonlinear = options.estimator == StructureEstimator::order ||
-                             options.estimator == StructureEstimator::logdet;
-  if (options.nonlinear && !has_nonlinear) {
-    throw InputError("nonlinear: expected estimator order or logdet, which have this choice");
-  }
   switch (options.estimator) {
     case StructureEstimator::order:
       return options.nonlinear ? fit_nonlinear_order(table, options) : fit_order(table, options);

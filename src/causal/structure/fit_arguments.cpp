@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "causal/graph/edge_constraints.h"
@@ -99,6 +100,25 @@ CausalFitOptions parse_fit_options(const char* function, int64_t rows, std::stri
   return options;
 }
 
+void check_estimator_options(const CausalFitOptions& options) {
+  using enum StructureEstimator;
+  const auto used_by = [&](bool given, const char* argument,
+                           const std::vector<StructureEstimator>& users) {
+    if (!given || std::ranges::find(users, options.estimator) != users.end()) return;
+    std::string expected = "estimator ";
+    for (size_t i = 0; i < users.size(); ++i) {
+      if (i > 0) expected += i + 1 < users.size() ? ", " : " or ";
+      expected += name_of(users[i]);
+    }
+    require_argument(false, argument, expected + " with it", name_of(options.estimator));
+  };
+  used_by(options.nonlinear, "nonlinear", {order, logdet});
+  used_by(options.sparsity.has_value(), "sparsity",
+          {logdet, paper, paper_lowrank, lowrank, notears, spectral});
+  used_by(options.rank != CausalFitOptions().rank, "rank", {lowrank, paper_lowrank});
+  used_by(options.sample, "sample", {paper, paper_lowrank});
+}
+
 void check_fit_options(const CausalFitOptions& options, int64_t rows, int64_t columns) {
   constexpr const char* kNotNegative = "a finite number of at least 0";
   const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
@@ -106,6 +126,7 @@ void check_fit_options(const CausalFitOptions& options, int64_t rows, int64_t co
   require_argument(not_negative(threshold), "threshold", kNotNegative, std::to_string(threshold));
   require_argument(not_negative(sparsity), "sparsity", kNotNegative, std::to_string(sparsity));
   require_at_least("rank", 1, options.rank);
+  check_estimator_options(options);
   const bool linear_order = options.estimator == StructureEstimator::order && !options.nonlinear;
   const auto need = [](bool holds, const std::string& what) {
     if (!holds) throw InputError(what);

@@ -44,8 +44,13 @@ at::Tensor edge_table(const std::vector<CausalEdge>& edges);
 std::vector<std::vector<int64_t>> parse_targets(const char* function, const at::Tensor& pairs,
                                                 int64_t rows);
 
+/// Refuses options that the estimator would not use. They need no table. Throws InputError
+/// "ARGUMENT: ..".
+void check_estimator_options(const CausalFitOptions& options);
+
 /// Checks the options of a fit of a table of this shape: what is out of range, what does not go
-/// together, and the lengths of what belongs to rows and columns. Throws InputError "ARGUMENT: ..".
+/// together or with the estimator, and the lengths of what belongs to rows and columns. Throws
+/// InputError "ARGUMENT: ..".
 void check_fit_options(const CausalFitOptions& options, int64_t rows, int64_t columns);
 
 }  // namespace nsimplex::causal

@@ -134,8 +134,12 @@ def test_options_of_estimators_reach_the_fit(made, options):
         ),
         (
             dict(sparsity=0.1, nonlinear=True),
-            "sparsity: expected estimator logdet or paper or paper-lowrank or lowrank or notears "
-            "or spectral with it, got order",
+            "sparsity: expected estimator logdet, paper, paper-lowrank, lowrank, notears or "
+            "spectral with it, got order",
+        ),
+        (
+            dict(nonlinear=True, estimator="spectral"),
+            "nonlinear: expected estimator order or logdet with it, got spectral",
         ),
     ],
 )
