@@ -60,12 +60,7 @@ CollapseHead checked_head(const std::string& label, at::TensorList keys, at::Ten
   return head;
 }
 
-CollapseHead checked_head(const std::string& label, const CollapseHead& head, int64_t order,
-                          int64_t channels) {
-  const auto keys = static_cast<int64_t>(head.keys.size());
-  TORCH_CHECK_VALUE(head.order() == order && keys == order + 1, label, "expected ", order + 1,
-                    " keys and ", order, " values as in the first head, got ", keys, " and ",
-                    head.order());
+CollapseHead checked_head(const std::string& label, const CollapseHead& head, int64_t channels) {
   CollapseHead checked = checked_head(label, head.keys, head.values, head.output, channels);
   const Tensor& last = checked.output ? *checked.output : checked.values.front();
   TORCH_CHECK_VALUE(last.size(1) == channels, label, "expected an output of ", channels,
@@ -73,22 +68,39 @@ CollapseHead checked_head(const std::string& label, const CollapseHead& head, in
   return checked;
 }
 
-std::vector<std::vector<CollapseHead>> checked_layers(
-    const std::vector<std::vector<CollapseHead>>& layers, int64_t channels) {
-  const std::string at = "[depth_bound] ";
-  TORCH_CHECK_VALUE(
-      !layers.empty() && std::ranges::none_of(layers, [](const auto& own) { return own.empty(); }),
-      at, "layers: expected at least one, each with at least one head");
-  const int64_t order = layers.front().front().order();
-  TORCH_CHECK_VALUE(order >= 1, at, "layers[0][0]: expected at least one of values, got none");
-  std::vector<std::vector<CollapseHead>> checked(layers.size());
+using Layers = std::vector<std::vector<CollapseHead>>;
+
+// visit(label, layer, head) for each head of each layer.
+template <class Visit>
+void for_each_head(const Layers& layers, Visit&& visit) {
   for (size_t t = 0; t < layers.size(); ++t) {
     for (size_t h = 0; h < layers[t].size(); ++h) {
-      const std::string label =
-          at + "layers[" + std::to_string(t) + "][" + std::to_string(h) + "]: ";
-      checked[t].push_back(checked_head(label, layers[t][h], order, channels));
+      visit(c10::str("[depth_bound] layers[", t, "][", h, "]: "), t, layers[t][h]);
     }
   }
+}
+
+// The order that all heads have.
+int64_t common_order(const Layers& layers) {
+  TORCH_CHECK_VALUE(
+      !layers.empty() && std::ranges::none_of(layers, [](const auto& own) { return own.empty(); }),
+      "[depth_bound] layers: expected at least one, each with at least one head");
+  const int64_t order = layers.front().front().order();
+  for_each_head(layers, [&](const std::string& label, size_t, const CollapseHead& head) {
+    const auto keys = static_cast<int64_t>(head.keys.size());
+    TORCH_CHECK_VALUE(order >= 1, label, "expected at least one of values, got none");
+    TORCH_CHECK_VALUE(head.order() == order && keys == order + 1, label, "expected ", order + 1,
+                      " keys and ", order, " values as in the first head, got ", keys, " and ",
+                      head.order());
+  });
+  return order;
+}
+
+Layers checked_layers(const Layers& layers, int64_t channels) {
+  Layers checked(layers.size());
+  for_each_head(layers, [&](const std::string& label, size_t t, const CollapseHead& head) {
+    checked[t].push_back(checked_head(label, head, channels));
+  });
   return checked;
 }
 
@@ -127,11 +139,11 @@ CollapseBound collapse_bound(at::TensorList keys, at::TensorList values, const T
   return analysis::collapse_bound(checked_head(at, keys, values, output, own.size(1)), own);
 }
 
-DepthBound depth_bound(const std::vector<std::vector<CollapseHead>>& layers, const Tensor& tokens) {
-  const size_t order = layers.empty() || layers[0].empty() ? 0 : layers[0][0].values.size();
-  Tensor now = checked_tokens("[depth_bound] ", tokens, order);
-  const auto stack = checked_layers(layers, now.size(1));
-  StackFactors largest{.order = static_cast<double>(stack.front().front().order())};
+DepthBound depth_bound(const Layers& layers, const Tensor& tokens) {
+  const int64_t order = common_order(layers);
+  Tensor now = checked_tokens("[depth_bound] ", tokens, static_cast<size_t>(order));
+  const Layers stack = checked_layers(layers, now.size(1));
+  StackFactors largest{.order = static_cast<double>(order)};
   std::vector<double> residuals, bounds, norms;
   for (size_t t = 0; t <= stack.size(); ++t) {
     const MinimalResidual residual = minimal_residual(now);
@@ -172,11 +184,10 @@ std::vector<Tensor> take(at::TensorList all, size_t& begin, int64_t count, const
 }
 
 // Heads of all layers one after the other, as the operator takes them.
-std::vector<std::vector<CollapseHead>> layers_of(at::TensorList keys, at::TensorList values,
-                                                 const c10::List<std::optional<Tensor>>& outputs,
-                                                 Counts heads, Counts key_counts,
-                                                 Counts value_counts) {
-  std::vector<std::vector<CollapseHead>> layers;
+Layers layers_of(at::TensorList keys, at::TensorList values,
+                 const c10::List<std::optional<Tensor>>& outputs, Counts heads, Counts key_counts,
+                 Counts value_counts) {
+  Layers layers;
   size_t head = 0, key = 0, value = 0;
   for (const int64_t count : heads) {
     layers.emplace_back();

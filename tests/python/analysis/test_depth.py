@@ -85,6 +85,8 @@ def test_heads_that_do_not_fit_are_refused():
         ValueError, match=r"tokens: expected \[n, C\] with at least one of each, got \[3\]"
     ):
         analysis.depth_bound([[head(1)]], torch.ones(3))
+    with pytest.raises(ValueError, match="layers: expected at least one"):  # before the tokens
+        analysis.depth_bound([], torch.ones(3))
 
 
 def test_a_linear_flow_has_its_closed_form():
