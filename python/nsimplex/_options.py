@@ -77,10 +77,10 @@ def unhandled(path: str, given: Mapping[str, Any]) -> str | None:
 
 
 def _is_set(value: Any, default: Any) -> bool:
-    if isinstance(value, Tensor):
-        return True
+    if value is None or isinstance(value, Tensor):
+        return value is not None
     if default is None:  # which an empty list, or False for a list of axes, is like
-        return value is not None and value is not False and value not in ([], ())
+        return value is not False and value not in ([], ())
     return value != default
 
 

@@ -233,6 +233,7 @@ def test_dropout_is_drawn_anew_in_training_alone():
     "option",
     [
         dict(softcap=30.0),
+        dict(normalizer="sigmoid"),
         dict(sinks=torch.zeros(1, 1, 3, 1)),
         dict(indices=torch.zeros(1, 3, 2)),
         dict(block_indices=torch.zeros(1, 3, 2)),
