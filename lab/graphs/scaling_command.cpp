@@ -268,7 +268,6 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
       .add_option("--models", options->models,
                   fmt::format("Models to measure; default: all of {}", fmt::join(names, ", ")))
       ->delimiter(',')
-      ->type_name("NAME,...")
       ->check(one_of(names));
   command
       .add_option("--edges", options->edges,

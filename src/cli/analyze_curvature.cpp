@@ -178,12 +178,11 @@ std::string text_of(const Json& summary, const std::vector<Figure>& figures) {
 
 int run_curvature(const CurvatureOptions& options) {
   const auto [graphs, reading] = data::read_simple_graphs(options.file, text_options(options.text));
-  refuse_unused(options.text, reading, options.file);
-  if (reading.text) {
-    say_reading(options.file,
-                fmt::format("{} nodes and {} edges", graphs[0].nodes, graphs[0].edges.size() / 2),
-                reading);
-  }
+  say_reading(options.text, options.file,
+              reading.text ? fmt::format("{} nodes and {} edges", graphs[0].nodes,
+                                         graphs[0].edges.size() / 2)
+                           : "",
+              reading);
   RunLog log(options);
   const std::vector<CurvatureComparison> results = compare_all(graphs, options.json);
   Json summary = summary_of(results);

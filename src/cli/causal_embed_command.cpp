@@ -234,8 +234,7 @@ CausalEmbedding embed(const EmbedOptions& o, const at::Tensor& adjacency) {
 
 int run_embed(const EmbedOptions& o) {
   const causal::GraphFile file = causal::read_graph(o.graph, text_options(o.text));
-  refuse_unused(o.text, file.reading, o.graph);
-  say_reading(o.graph, size_of_graph(file), file.reading);
+  say_reading(o.text, o.graph, size_of_graph(file), file.reading);
   const auto [effect_first, guess] = first_named(o, file);
   const at::Tensor adjacency = adjacency_of(file, effect_first);
   const CausalEmbedding made = embed(o, adjacency);

@@ -14,8 +14,7 @@
 namespace nsimplex::cli {
 namespace {
 
-int run_classify(const StudyOptions& given) {
-  const StudyOptions o = continued(given);
+int run_classify(const StudyOptions& o) {
   const training::FeatureStudyOptions settings = study_options(o);
   require_room_for_models(o);
   StudyTable table = study_table(o);
@@ -110,8 +109,7 @@ at::Tensor scaled(const at::Tensor& values) {
   return (values - values.mean(0)) / deviation.masked_fill(deviation.eq(0), 1);
 }
 
-int run_cluster(const StudyOptions& given) {
-  const StudyOptions o = continued(given);
+int run_cluster(const StudyOptions& o) {
   const training::FeatureStudyOptions options = study_options(o);
   StudyTable table = study_table(o);
   const data::Labels labels = study_labels(o, table);
@@ -195,8 +193,7 @@ at::Tensor made_target(const at::Tensor& values, const RegressOptions& o) {
   return pure + o.noise * pure.std(/*unbiased=*/false) * drawn;
 }
 
-int run_regress(const RegressOptions& given) {
-  const RegressOptions o = continued(given);
+int run_regress(const RegressOptions& o) {
   const training::FeatureStudyOptions options = study_options(o);
   require_room_for_models(o);
   StudyTable table = study_table(o);

@@ -218,7 +218,7 @@ class Perturb {
 };
 
 int run_perturb(const PerturbOptions& given) {
-  PerturbOptions options = continued(given);
+  PerturbOptions options = given;
   options.model.values = FeatureValues::linear;
   complete(options);
   options.task.simulation.mechanism = parse_name<CausalMechanism>("--mechanism", options.mechanism);

@@ -131,8 +131,7 @@ int run_predict(const PredictOptions& o) {
   training::FeatureModel model = training::read_feature_model(o.model);
   const data::Observations observed =
       data::read_observations(o.table, {.text = text_options(o.text)});
-  refuse_unused(o.text, observed.reading, o.table);
-  say_reading(o.table, size_of_table(observed.values.size(0), observed.values.size(1)),
+  say_reading(o.text, o.table, size_of_table(observed.values.size(0), observed.values.size(1)),
               observed.reading);
   const at::Tensor values = model_columns(model, observed, o.table);
   const Predictions predictions(model, observed, training::feature_answers(model, values));

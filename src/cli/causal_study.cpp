@@ -80,8 +80,7 @@ StudyTable study_table(const StudyOptions& o) {
                    .observations = {},
                    .rows = {},
                    .read = {}};
-  refuse_unused(o.text, table.file.reading, o.table);
-  say_reading(o.table, size_of_table(table.file.values.size(0), table.file.values.size(1)),
+  say_reading(o.text, o.table, size_of_table(table.file.values.size(0), table.file.values.size(1)),
               table.file.reading);
   table.read["table"] = to_json(table.file.reading);
   table.observations = table.file;

@@ -210,8 +210,7 @@ CausalTable read_causal_table(const CausalTableOptions& o) {
       {.text = text_options(o.text), .key = o.key, .texts = [&](const auto& names, int64_t width) {
          return rows.texts(names, width);
        }});
-  refuse_unused(o.text, table.reading, o.path, o.key);
-  say_reading(o.path, size_of_table(table.rows, table.width), table.reading);
+  say_reading(o.text, o.path, size_of_table(table.rows, table.width), table.reading, o.key);
   rows.take(table);
   const auto missing = parse_name<MissingValues>("--missing", o.missing);
   if (missing == MissingValues::means) rows.check_means(table);

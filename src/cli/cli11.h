@@ -28,6 +28,11 @@ class CLI::detail::is_ostreamable<List, Stream> {
 
 namespace nsimplex::cli {
 
+/// The commands of a program or of a group of commands, also those that its help leaves out.
+auto commands_below(auto& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
 /// Parses a whole text as an integer, with an optional plus. False if it is not an integer or out
 /// of range.
 template <std::integral Integer>

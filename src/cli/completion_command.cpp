@@ -39,17 +39,15 @@ struct CommandWords {
 };
 
 OptionWords words_of(const CLI::Option& option) {
-  OptionWords words{.meaning = option.get_description(),
-                    .choices = choices_of(option),
-                    .flag = option.get_expected_min() == 0};
+  OptionWords words{
+      .meaning = option.get_description(), .choices = choices_of(option), .flag = is_flag(option)};
   for (const std::string& name : option.get_lnames()) words.names.push_back("--" + name);
   return words;
 }
 
 void collect(const CLI::App& command, std::vector<CommandWords>& all) {
   CommandWords own{.name = full_name(command)};
-  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (below->get_group().empty()) continue;
+  for (const CLI::App* below : shown_commands(command)) {
     own.commands.push_back({below->get_name(), below->get_description()});
     collect(*below, all);
   }

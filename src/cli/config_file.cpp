@@ -28,9 +28,6 @@ namespace {
 // one on the way to it.
 constexpr const char* kStandardInput = "/dev/stdin";
 
-bool is_flag(const CLI::Option& option) { return option.get_expected_min() == 0; }
-bool is_list(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
-
 // The option or argument with that name, which may be a former one. For an unknown name it suggests
 // a similar one.
 CLI::Option& option_of(CLI::App& command, const std::string& name) {
@@ -132,11 +129,9 @@ bool same_value(const std::string& a, const std::string& b) {
 
 // A run that continues must compute the same results, so other options are refused.
 void refuse_other_options(const CLI::App& command, const std::vector<TomlEntry>& entries) {
-  static const std::set<std::string> kOfThisCall = {"resume", "threads", "device",
-                                                    "json",   "log",     "help"};
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_single_name();
-    if (option->count() == 0 || kOfThisCall.contains(name)) continue;
+    if (option->count() == 0 || is_of_this_call(name)) continue;
     if (name == "out" || name == "overwrite") {
       throw InputError(fmt::format("{} cannot be given as well: a run continues in its own folder",
                                    option->get_name()));
@@ -167,6 +162,12 @@ bool is_command(const std::string& name, const std::string& config) {
     if (place == line.end()) return false;
   }
   return true;
+}
+
+bool is_of_this_call(const std::string& option) {
+  static const std::set<std::string> kOfThisCall = {"resume", "threads", "device",
+                                                    "json",   "log",     "help"};
+  return kOfThisCall.contains(option);
 }
 
 void continue_run(CLI::App& command, const std::string& folder) {

@@ -23,6 +23,10 @@ std::string config_text(const CLI::App& command);
 /// `name`, for example "nsimplex lab chains".
 bool is_command(const std::string& name, const std::string& config);
 
+/// Whether an option, by its name without dashes, belongs to a call and not to the run: such options
+/// may be given when a run continues.
+bool is_of_this_call(const std::string& option);
+
 /// Gives a command the options from the config.toml of the run in `folder`. The folder, the number
 /// of threads and --json are this call's own. Throws CLI::ValidationError if there is no such run,
 /// if it belongs to another command, or if the command line contradicts it.

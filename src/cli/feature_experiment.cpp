@@ -70,7 +70,6 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
       .add_option("--encodings", o.encodings,
                   fmt::format("Encodings to compare; default: all of {}", fmt::join(names, ", ")))
       ->delimiter(',')
-      ->type_name("NAME,...")
       ->check(one_of(names))
       ->group("Comparison");
   compare("--seeds", o.seeds, "Number of seeds, counted up from --seed")->check(positive);
@@ -82,7 +81,6 @@ void add_feature_options(CLI::App& command, FeatureExperimentOptions& o) {
                               fmt::join(feature_preset_names(), ", ")))
       ->check(one_of(feature_preset_names()))
       ->each([&](const std::string& name) { use_preset(command, o, name); })
-      ->type_name("NAME")
       ->group("Model");
   shape("--backbone", o.backbone, "Attention: softmax, performer or simplicial (determinants)")
       ->check(one_of(names_of<FeatureBackbone>()));

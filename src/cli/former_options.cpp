@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "cli/options.h"
@@ -81,7 +82,7 @@ class TypedWords {
     }
     over_ = word == "--";
     if (over_ || !word.starts_with("--")) {
-      for (CLI::App* below : command_->get_subcommands([](CLI::App*) { return true; })) {
+      for (CLI::App* below : commands_below(*command_)) {
         if (below->get_name() == word) command_ = below;
       }
       return {};
@@ -110,22 +111,26 @@ class TypedWords {
 
 std::vector<std::string> with_current_options(CLI::App& app, std::vector<std::string> words) {
   TypedWords line(app);
-  std::set<std::string, std::less<>> given, replaced;  // present names
-  std::set<std::string> said;
+  std::set<std::string> given, said;            // present names, former names
+  std::map<std::string, std::string> replaced;  // present names, and the former ones in their place
   for (std::string& word : words) {
     const std::string name(line.name_in(word));
     if (name.empty()) continue;
     const FormerOption* former = former_option(line.command(), name);
     std::string now = former == nullptr ? name : std::string(former->now);
-    (former == nullptr ? given : replaced).insert(now);
+    if (former == nullptr) {
+      given.insert(now);
+    } else {
+      replaced[now] = name;
+    }
     if (given.contains(now) && replaced.contains(now)) {
       throw InputError(
-          fmt::format("--{}: expected one of its two names, got the former one, too", now));
+          fmt::format("--{}: expected once, got its former name --{} as well", now, replaced[now]));
     }
     if (former != nullptr) {
       word.replace(2, name.size(), now);
       if (said.insert(name).second) {
-        log_line(fmt::format("--{} is now --{}; the old word goes with version {}", name, now,
+        log_line(fmt::format("--{} is now --{}; the old name works until version {}", name, now,
                              kLastVersion));
       }
     }
@@ -148,7 +153,7 @@ std::string saved_option(const CLI::App& command, const std::string& name) {
   return name;
 }
 
-std::string option_like(CLI::App& command, std::string_view word) {
+std::string option_like(const CLI::App& command, std::string_view word) {
   for (const FormerOption& each : kFormerOptions) {
     const std::string now = fmt::format("--{}", each.now);
     if (each.before == word && command.get_option_no_throw(now) != nullptr) return now;

@@ -25,6 +25,6 @@ std::string saved_option(const CLI::App& command, const std::string& name);
 
 /// The present name, with dashes, of what other commands, former versions or Python call `word`;
 /// empty if the command has no such option.
-std::string option_like(CLI::App& command, std::string_view word);
+std::string option_like(const CLI::App& command, std::string_view word);
 
 }  // namespace nsimplex::cli

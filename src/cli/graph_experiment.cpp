@@ -331,7 +331,6 @@ void add_experiment_options(CLI::App& command, GraphExperimentOptions& o,
       .add_option("--models", o.models,
                   fmt::format("Models to train; default: all of {}", fmt::join(models, ", ")))
       ->delimiter(',')
-      ->type_name("NAME,...")
       ->check(one_of(models))
       ->group(group);
   command.add_option("--seeds", o.seeds, "Number of seeds, counted up from --seed")

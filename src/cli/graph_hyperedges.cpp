@@ -90,8 +90,7 @@ const std::vector<Network>& networks() {
 
 io::Tuples read(const HyperedgesOptions& o, const std::string& path) {
   io::Tuples tuples = io::read_tuples(path, {.text = text_options(o.text)});
-  refuse_unused(o.text, tuples.reading, path);
-  say_reading(path, fmt::format("{} tuples of {} nodes", tuples.count(), tuples.width),
+  say_reading(o.text, path, fmt::format("{} tuples of {} nodes", tuples.count(), tuples.width),
               tuples.reading);
   return tuples;
 }

@@ -61,8 +61,7 @@ struct GraphPredictOptions : GraphFiles {
 //   {"warning": ".."}, {"error": {"kind": "ranks", "text": .., "seconds": ..}}: ranks were lost.
 // On several ranks, every process starts a program, and the programs join a separate group. Those
 // of other ranks than 0 write nothing but errors.
-int run_graph_program(const GraphFiles& given, std::string_view action, Json request) {
-  const GraphFiles options = continued(given);
+int run_graph_program(const GraphFiles& options, std::string_view action, Json request) {
   // The program's standard input has the answers to its lines.
   const std::pair<const char*, const std::string&> files[] = {
       {"DATA", options.data}, {"--nodes", options.nodes}, {"--graphs", options.graphs}};
@@ -207,7 +206,7 @@ void add_graph_train(CLI::App& parent, Session& session) {
   data("--kind", o.kind, "Kind of the targets: auto, number, binary, classes, labels")
       ->check(one_of({"auto", "number", "binary", "classes", "labels"}));
   data("--smiles", o.smiles, "Column of the molecules in a csv of SMILES")->type_name("COLUMN");
-  data("--ignore", o.ignore, "Columns that are not features, between commas")->type_name("NAMES");
+  data("--ignore", o.ignore, "Columns that are not features")->type_name("NAME,...");
   command.add_flag("--directed", o.directed, "Edges have the direction in which they are listed")
       ->group("Data");
   command.add_flag("--skip-bad", o.skip_bad, "Leave out rows that cannot be read, and list them")

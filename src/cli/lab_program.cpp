@@ -83,8 +83,8 @@ std::optional<std::vector<std::string>> lab_arguments(std::vector<std::string> w
 }
 
 int start_lab(std::vector<std::string> arguments) {
-  const std::string program = (executable_folder() / "nsimplex-lab").string();
-  std::vector<char*> pointers{const_cast<char*>(program.c_str())};
+  std::string program = (executable_folder() / "nsimplex-lab").string();
+  std::vector<char*> pointers{program.data()};
   for (std::string& each : arguments) pointers.push_back(each.data());
   pointers.push_back(nullptr);
   execv(program.c_str(), pointers.data());

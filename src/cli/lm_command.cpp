@@ -140,7 +140,6 @@ void add_recorded_text(CLI::App& command, RecordedText& text, std::string& model
       .add_option("--part", text.split,
                   "Part of the text: validation (the last tenth), train (the rest) or all")
       ->check(one_of({"validation", "train", "all"}))
-      ->type_name("NAME")
       ->capture_default_str()
       ->group("Text");
 }

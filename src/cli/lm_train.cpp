@@ -17,7 +17,6 @@
 #include "io/input_file.h"
 #include "io/output_file.h"
 #include "support/error.h"
-#include "support/printable.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
 
@@ -61,15 +60,15 @@ void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& o
 }
 
 void refuse_changes(const TrainOptions& options) {
-  static const std::set<std::string> kHarmless = {
-      "resume",  "text",   "glob", "tokens", "validation-tokens",
-      "threads", "device", "json", "config", "log"};
+  if (!options.out.empty())
+    throw InputError(
+        "--resume: expected no --out with it, since a run continues in its own folder");
+  static const std::set<std::string> kOfTexts = {"text", "glob", "tokens", "validation-tokens"};
   for (const CLI::Option* option : options.command->get_options()) {
-    const auto& names = option->get_lnames();
-    if (option->count() > 0 && !names.empty() && !kHarmless.contains(names.front())) {
-      throw InputError(fmt::format(
-          "--{} cannot be given with --resume: a run continues as it began", names.front()));
-    }
+    const std::string name = option->get_single_name();
+    if (option->count() == 0 || is_of_this_call(name) || kOfTexts.contains(name)) continue;
+    throw InputError(
+        fmt::format("--{} cannot be given with --resume: a run continues as it began", name));
   }
 }
 
@@ -142,8 +141,7 @@ Run start_run(const TrainOptions& options) {
                                  training, text, corpus.tokenizer->model());
   run.start.without_tokenizer = corpus.without_tokenizer;
   run.make_folder = [&options] {
-    make_run_directory(printable(options.out));
-    say_new_folder(options);
+    make_run_directory(options);
     if (!options.overwrite) require_fresh(options.out, config_file(options));
   };
   return run;
@@ -198,13 +196,8 @@ void report(const training::Metrics& metrics, bool json, ProgressBar& bar) {
 
 int run_train(const TrainOptions& options) {
   const bool resumed = !options.resume.empty();
-  if (resumed && !options.out.empty())
-    throw InputError(
-        "--resume: expected no --out with it, since a run continues in its own folder");
-  if (resumed) refuse_changes(options);
-  const Run run = resumed                ? resume_run(options, options.resume)
-                  : is_repeated(options) ? resume_run(options, options.out)
-                                         : start_run(options);
+  if (resumed && !options.repeated) refuse_changes(options);
+  const Run run = resumed ? resume_run(options, options.resume) : start_run(options);
   training::Trainer trainer(run.folder, run.start, *run.tokens, options.torch_device(),
                             *options.ranks, run.make_folder);
   if (!resumed && options.ranks->writes()) {

@@ -45,8 +45,7 @@ std::string items_of(const CLI::App& command) {
 // The sections of a command and of those below it.
 std::string sections_of(const CLI::App& command) {
   std::string text;
-  for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (below->get_group().empty()) continue;
+  for (const CLI::App* below : shown_commands(command)) {
     const std::string further = sections_of(*below);
     text += further;
     if (!further.empty()) continue;  // a group of commands

@@ -24,7 +24,7 @@ std::vector<int64_t> default_window(int64_t order) {
 // An option whose value language_model_options() checks.
 template <class Choice>
 void add_choice(CLI::App& command, const char* name, std::string& value, const char* text) {
-  offer(option_adder(command, "Model")(name, value, text)->type_name("NAME"), names_of<Choice>());
+  offer(option_adder(command, "Model")(name, value, text), names_of<Choice>());
 }
 
 }  // namespace

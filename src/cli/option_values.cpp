@@ -12,7 +12,6 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/options.h"
 #include "support/printable.h"
 
 namespace nsimplex::cli {
@@ -34,14 +33,6 @@ std::string shown(const std::string& text) {
   std::string quoted = quoted_name(text);
   quoted.front() = quoted.back() = '\'';
   return quoted;
-}
-
-CLI::Validator expected(const std::string& what, std::function<bool(const std::string&)> fits) {
-  const auto answer = [what, fits = std::move(fits)](std::string& text) {
-    if (fits(text)) return std::string();
-    return fmt::format("expected {}, got {}", what, shown(text));
-  };
-  return {answer, ""};
 }
 
 CLI::Validator number_check(const std::string& what, const std::function<bool(double)>& fits) {
@@ -71,33 +62,25 @@ std::optional<CLI::Validator> check_of(const std::string& type) {
   return std::nullopt;
 }
 
-bool is_list(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
-
 // How the help shows the value of an option whose type CLI11 has named.
 std::string placeholder(const CLI::Option& option) {
   constexpr size_t kLongest = 20;  // leaves room for a name in the first columns of the help
   const std::string type = option_value(option);
-  const std::string_view more = !is_list(option)                 ? ""
-                                : option.get_delimiter() == '\0' ? "..."
-                                                                 : ",...";
-  const std::vector<std::string> choices = choices_of(option);
-  if (type == "INT" || type == "UINT") return fmt::format("N{}", more);
-  if (type == "FLOAT") return fmt::format("X{}", more);
-  if ((type != "TEXT" && type != "NAME") || choices.empty()) return type;
-  const std::string all = fmt::format("{}", fmt::join(choices, "|"));
-  return is_list(option) || all.size() > kLongest ? fmt::format("NAME{}", more) : all;
+  const std::string more = is_list(option) ? ",..." : "";
+  if (type == "INT" || type == "UINT") return "N" + more;
+  if (type == "FLOAT") return "X" + more;
+  if (type != "TEXT") return type;
+  const std::string all = fmt::format("{}", fmt::join(choices_of(option), "|"));
+  if (is_list(option) || all.size() > kLongest) return "NAME" + more;
+  return all.empty() ? type : all;
 }
 
-// What one of the checks of an option expects; empty if none says so.
+// What one of the checks of an option expects, which is its name; empty if no check has one.
 std::string checked_for(CLI::Option& option) {
   try {
     for (int index = 0;; ++index) {
-      const std::string answer = (*option.get_validator(index))(std::string());
-      const size_t end = answer.find(", got ");
-      constexpr std::string_view kBefore = "expected ";
-      if (answer.starts_with(kBefore) && end != answer.npos) {
-        return answer.substr(kBefore.size(), end - kBefore.size());
-      }
+      const std::string& what = option.get_validator(index)->get_name();
+      if (!what.empty()) return what;
     }
   } catch (const CLI::OptionNotFound&) {  // there are no more
     return "";
@@ -105,10 +88,8 @@ std::string checked_for(CLI::Option& option) {
 }
 
 std::string expectation_of(CLI::Option& option) {
-  if (option.get_expected_min() == 0) return "true or false";
+  if (is_flag(option)) return "true or false";
   if (std::string what = checked_for(option); !what.empty()) return what;
-  const std::vector<std::string> choices = choices_of(option);
-  if (!choices.empty()) return fmt::format("one of {}", fmt::join(choices, ", "));
   const std::string type = option_value(option);
   if (type.starts_with("FILE")) return "a file";
   if (type.starts_with("DIR")) return "a folder";
@@ -117,23 +98,49 @@ std::string expectation_of(CLI::Option& option) {
 
 // Part of an error after the name of the option, in other words; empty if it is none of CLI11's.
 std::string reworded(CLI::Option& option, const std::string& said) {
-  const auto number_after = [&](std::string_view before) {
-    const size_t at = said.find(before);
-    return at == said.npos ? std::string() : said.substr(at + before.size());
-  };
   if (said.ends_with(" missing")) {
     return fmt::format("expected {}, got nothing", expectation_of(option));
   }
-  const std::string received = number_after(" required but received ");
-  if (received.empty()) return "";
-  const bool most = said.starts_with("At Most ");
-  const std::string wanted = said.substr(std::string_view("At Most ").size() + (most ? 0 : 1),
-                                         said.find(" required") - 8 - (most ? 0 : 1));
-  if (most && wanted == "1") return fmt::format("expected once, got it {} times", received);
-  return fmt::format("expected at {} {} values, got {}", most ? "most" : "least", wanted, received);
+  constexpr std::string_view kBefore = " required but received ";
+  const size_t at = said.find(kBefore);
+  if (at == said.npos) return "";
+  const std::string received = said.substr(at + kBefore.size());
+  if (!is_list(option)) return fmt::format("expected once, got it {} times", received);
+  return fmt::format("expected {} values, got {}", option.get_items_expected_min(), received);
 }
 
+// The names go to the help by way of the type, in which CLI11 lists choices: "TEXT:{auto,yes,no}".
+CLI::Validator choice(const std::vector<std::string>& names,
+                      std::function<bool(const std::string&)> fits) {
+  return expected(fmt::format("one of {}", fmt::join(names, ", ")), std::move(fits))
+      .description(fmt::format("{{{}}}", fmt::join(names, ",")));
+}
+
+// Where the choices begin in the name of the type of an option.
+size_t choices_in(const std::string& type) { return std::min(type.find(":{"), type.size()); }
+
 }  // namespace
+
+std::string option_value(const CLI::Option& option) {
+  if (option.get_type_size() == 0) return "";
+  const std::string type = option.get_type_name();
+  return type.substr(0, choices_in(type));
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const size_t begin = choices_in(type), end = type.rfind('}');
+  if (begin == type.size() || end == type.npos) return {};
+  return CLI::detail::split(type.substr(begin + 2, end - begin - 2), ',');
+}
+
+CLI::Validator expected(const std::string& what, std::function<bool(const std::string&)> fits) {
+  const auto answer = [what, fits = std::move(fits)](std::string& text) {
+    if (fits(text)) return std::string();
+    return fmt::format("expected {}, got {}", what, shown(text));
+  };
+  return CLI::Validator(answer, "").name(what);
+}
 
 CLI::Validator whole_number_within(int64_t least, int64_t most) {
   return expected(fmt::format("a whole number from {} to {}", least, most),
@@ -157,31 +164,32 @@ CLI::Validator at_least_zero() {
 }
 
 CLI::Validator one_of(const std::vector<std::string>& names) {
-  const auto known = [names](const std::string& text) {
+  return choice(names, [names](const std::string& text) {
     return std::ranges::find(names, text) != names.end();
-  };
-  return expected(fmt::format("one of {}", fmt::join(names, ", ")), known)
-      .description(fmt::format("{{{}}}", fmt::join(names, ",")));
+  });
+}
+
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& names) {
+  return option->check(choice(names, [](const std::string&) { return true; }));
 }
 
 void describe_values(CLI::App& app) {
-  for (CLI::App* below : app.get_subcommands([](CLI::App*) { return true; })) {
-    describe_values(*below);
-  }
+  for (CLI::App* below : commands_below(app)) describe_values(*below);
   for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
-    if (option->get_expected_min() == 0) continue;  // flags
+    if (is_flag(*option)) continue;
     const std::optional<CLI::Validator> check = check_of(option_value(*option));
     option->type_name(placeholder(*option));
     if (check) option->check(*check);
+    const bool of_words = option->get_positional() || option_value(*option).ends_with("FILE...");
+    if (is_list(*option) && !of_words) option->allow_extra_args(false);
   }
 }
 
-std::string plain_error(const CLI::App& command, const CLI::ParseError& error) {
+std::string plain_error(CLI::App& command, const CLI::ParseError& error) {
   const std::string text = error.what();
   constexpr std::string_view kUnread = "Could not convert: ";
-  for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
-    for (CLI::Option* option :
-         const_cast<CLI::App*>(at)->get_options([](const CLI::Option*) { return true; })) {
+  for (CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
+    for (CLI::Option* option : at->get_options([](const CLI::Option*) { return true; })) {
       const std::string name = option->get_name();
       const std::string unread = fmt::format("{}{} = ", kUnread, name);
       if (text.starts_with(unread)) {

@@ -79,19 +79,6 @@ std::vector<std::string> option_names(const CLI::App* app) {
   return names;
 }
 
-std::vector<std::string> choices_of(const CLI::Option& option) {
-  // CLI11 keeps them only in the name of the type: "TEXT:{auto,yes,no}".
-  const std::string type = option.get_type_name();
-  const size_t begin = type.find(":{"), end = type.rfind('}');
-  if (begin == type.npos || end == type.npos) return {};
-  return CLI::detail::split(type.substr(begin + 2, end - begin - 2), ',');
-}
-
-CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices) {
-  const auto accept = [](std::string&) { return std::string(); };
-  return option->check(CLI::Validator(accept, fmt::format("{{{}}}", fmt::join(choices, ","))));
-}
-
 std::string with_suggestion(std::string message, const std::string& word,
                             const std::vector<std::string>& candidates, size_t skipped) {
   const std::string suggestion = nearest(word, candidates);
@@ -121,6 +108,10 @@ c10::Device CommonOptions::torch_device() const {
   } catch (const c10::Error&) {
     throw InputError(fmt::format("--device: unknown device '{}'; use cpu, cuda or cuda:1", device));
   }
+}
+
+std::vector<const CLI::App*> shown_commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
 }
 
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary) {
@@ -173,10 +164,10 @@ CLI::App& add_bare_command(CLI::App& parent, const CommandText& text, CommonOpti
   if (text.acts.log || text.resumes) {
     common(command
                .add_option("--log", options.log,
-                           "Also hand metrics.jsonl to these: tensorboard, wandb, mlflow")
+                           fmt::format("Also hand metrics.jsonl to these: {}",
+                                       fmt::join(kRunWriters, ", ")))
                ->delimiter(',')
-               ->check(one_of({"tensorboard", "wandb", "mlflow"}))
-               ->type_name("NAME,..."));
+               ->check(one_of({kRunWriters.begin(), kRunWriters.end()})));
   }
   common(
       command.add_flag("--json", options.json, "Print JSON, one object per line, and no progress"));
@@ -196,18 +187,36 @@ void apply(const CommonOptions& options) {
   at::manual_seed(options.seed);
 }
 
+namespace {
+
+// The input after which the folder of a run without --out is named; empty: it has no folder. The
+// writers of --log follow a folder, so a run with them has one.
+std::string named_after(const CommonOptions& options, const CommandText& text) {
+  const std::string input = text.named_after ? text.named_after() : "";
+  if (!input.empty() || options.log.empty()) return input;
+  const auto named =
+      std::ranges::find_if(text.inputs, [](const std::string* each) { return !each->empty(); });
+  return named == text.inputs.end() ? text.name : **named;
+}
+
+}  // namespace
+
 int run_command(CommonOptions& options, const CommandText& text, const std::function<int()>& run) {
   if (options.ranks->repeats() && options.overwrite) {
     throw InputError(
         "--overwrite: not with torchrun, which repeats the command after a failure; remove the "
         "folder");
   }
-  if (!options.resume.empty()) {
-    check_inputs(options);
-  } else if (!is_repeated(options)) {
-    refuse_earlier_run(options, text.files);
+  if (options.resume.empty() && is_repeated(options)) {
+    options.repeated = true;
+    options.resume = options.out;
   }
-  const NewRunFolder folder(options, text.named_after ? text.named_after() : "");
+  if (options.resume.empty()) {
+    refuse_earlier_run(options, text.files);
+  } else {
+    check_inputs(options);
+  }
+  const NewRunFolder folder(options, named_after(options, text));
   apply(options);
   const std::unique_ptr<RunWriters> writers = start_writers(options);
   options.writers = writers.get();
@@ -223,9 +232,7 @@ namespace {
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
+  for (const CLI::App* command : commands_below(app)) names.push_back(command->get_name());
   return names;
 }
 
@@ -233,8 +240,7 @@ std::string describe_unknown(const CLI::App& command, const std::string& word) {
   if (word.size() > 1 && word.front() == '-') {
     const std::string name = word.substr(0, word.find('='));
     const std::string message = "unknown option " + name;
-    const std::string same =
-        option_like(const_cast<CLI::App&>(command), name.substr(name.find_first_not_of('-')));
+    const std::string same = option_like(command, name.substr(name.find_first_not_of('-')));
     if (!same.empty()) return fmt::format("{}; did you mean {}?", message, same);
     return with_suggestion(message, name, option_names(&command));
   }
@@ -268,12 +274,6 @@ std::string wrapped(const std::string& text, size_t width) {
 }
 
 }  // namespace
-
-std::string option_value(const CLI::Option& option) {
-  if (option.get_type_size() == 0) return "";
-  const std::string type = option.get_type_name();
-  return type.substr(0, type.find(":{"));  // CLI11 lists choices behind it
-}
 
 std::string option_text(const CLI::Option& option) {
   std::string value = option.get_default_str();
@@ -329,7 +329,7 @@ bool names_unknown_command(CLI::App& app) {
 }
 
 std::string describe_usage_error(CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& command = typed_command(app);
+  CLI::App& command = typed_command(app);
   const std::vector<std::string> unknown = app.remaining(true);
   std::string message;
   if (!unknown.empty()) {

@@ -29,17 +29,8 @@ std::string full_name(const CLI::App& command);
 /// Names of options of a command and of those above it: "--steps".
 std::vector<std::string> option_names(const CLI::App* app);
 
-/// The values between which an option lets choose; empty if it takes others.
-std::vector<std::string> choices_of(const CLI::Option& option);
-
-/// The value of an option as the help shows it: N, FILE, cpu|cuda; empty for a flag.
-std::string option_value(const CLI::Option& option);
-
 /// The meaning of an option, with its choices if it does not name them, and its default.
 std::string option_text(const CLI::Option& option);
-
-/// Gives an option such values where the command itself checks them, for help and completion.
-CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& choices);
 
 /// `message`, with a suggestion if one of `candidates` is close to `word`. The suggestion is shown
 /// without its first `skipped` letters.
@@ -55,6 +46,7 @@ struct CommonOptions {
   bool out_is_new = false;  ///< --out was not given, and the command made the folder
   bool overwrite = false;   ///< an earlier run in it may be overwritten
   std::string resume;       ///< the run directory of a run to continue; empty: a new run
+  bool repeated = false;    ///< --resume was not given, but a launcher repeats the command
   uint64_t seed = 1;
   int threads = 0;  ///< 0: torch's default
   std::string device = "cpu";
@@ -71,6 +63,9 @@ struct CommonOptions {
   RunWriters* writers = nullptr;                    ///< those of --log, while the command runs
 
   c10::Device torch_device() const;
+
+  /// The run directory; empty: nothing is written.
+  const std::string& folder() const { return resume.empty() ? out : resume; }
 };
 
 /// The command to run. It runs after parsing, so that an error of the run is never reported as an
@@ -104,7 +99,7 @@ struct CommandText {
   std::vector<std::string> files = {};
 
   /// The input after which a run is named if --out is not given: then it goes to a new folder in
-  /// runs. Absent, or no text: then nothing is written.
+  /// runs. Absent, or no text: then nothing is written without --log.
   std::function<std::string()> named_after = {};
 };
 
@@ -163,6 +158,9 @@ inline auto option_adder(CLI::App& command, const std::string& group) {
     return option;
   };
 }
+
+/// The commands of a program or a group that its help shows.
+std::vector<const CLI::App*> shown_commands(const CLI::App& app);
 
 /// Adds a command that only holds other commands.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& summary);

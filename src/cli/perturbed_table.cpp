@@ -195,9 +195,9 @@ PerturbedTable read_perturbed_table(const PerturbedTableOptions& o) {
   PerturbedTable result;
   data::Observations observations = data::observations_of(io::parse_table(source, reading));
   require_different(observations.features, o.path);
-  refuse_unused(o.text, observations.reading, o.path, o.key);
-  say_reading(o.path, size_of_table(observations.values.size(0), observations.values.size(1)),
-              observations.reading);
+  say_reading(o.text, o.path,
+              size_of_table(observations.values.size(0), observations.values.size(1)),
+              observations.reading, o.key);
   result.read["table"] = to_json(observations.reading);
   if (joined) {
     const io::FileBytes label_file(o.perturbations);

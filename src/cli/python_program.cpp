@@ -197,12 +197,11 @@ void read_lines(int pipe, int back, const Child& child, const Taker& take) {
 
 // In the new process: becomes the interpreter. It allocates nothing, since another thread may have
 // held the allocator's lock.
-[[noreturn]] void become(char* const* arguments, int input, int output, bool coordinated,
-                         pid_t parent) {
+[[noreturn]] void become(char* const* arguments, int input, int output, bool piped, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it ended before the line above
-  if (coordinated) std::signal(SIGINT, SIG_IGN);
-  if (coordinated) dup2(input, STDIN_FILENO);
+  if (piped) std::signal(SIGINT, SIG_IGN);
+  if (piped) dup2(input, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);
   execvp(arguments[0], arguments);
   _exit(127);
@@ -281,7 +280,8 @@ PythonCompanion::PythonCompanion(const PythonProgram& program)
   }
   const Json line = Json::parse(first, nullptr, /*allow_exceptions=*/false);
   if (line.is_object() && line.contains("error")) throw_error(line["error"]);
-  if (line.is_object()) return;
+  if (line.is_object() && line.contains("ready")) return;
+  started.input.shut();
   require_interpreter(started.child.wait(), started.interpreter);
   throw std::runtime_error(fmt::format("the Python of {} did not start", command_));
 }

@@ -89,7 +89,7 @@ bool is_repeated(const CommonOptions& options) {
 }
 
 void say_how_to_continue(const CommonOptions& options) {
-  const std::string& folder = options.resume.empty() ? options.out : options.resume;
+  const std::string& folder = options.folder();
   if (folder.empty() || !can_continue(options, folder)) return;
   print_error(fmt::format("saved; continue with: {} --resume {}\n", options.command_name,
                           printable(folder)));
@@ -147,7 +147,15 @@ NewRunFolder::~NewRunFolder() {
   if (rmdir(path_.c_str()) == 0) rmdir(kRuns);  // each only if it is empty
 }
 
-void say_new_folder(const CommonOptions& options) {
+void make_run_directory(const CommonOptions& options) {
+  try {
+    io::create_folders(options.out);
+  } catch (const InputError& error) {
+    throw InputError(std::string("--out: ") + error.what());
+  }
+  if (access(options.out.c_str(), W_OK | X_OK) != 0) {
+    throw InputError(fmt::format("--out: cannot write to '{}': permission denied", options.out));
+  }
   if (!options.out_is_new) return;
   if (options.json) {
     print_json_line("folder", {{"out", options.out}});
@@ -156,24 +164,12 @@ void say_new_folder(const CommonOptions& options) {
   }
 }
 
-void make_run_directory(const std::string& path) {
-  try {
-    io::create_folders(path);
-  } catch (const InputError& error) {
-    throw InputError(std::string("--out: ") + error.what());
-  }
-  if (access(path.c_str(), W_OK | X_OK) != 0) {
-    throw InputError(fmt::format("--out: cannot write to '{}': permission denied", path));
-  }
-}
-
 RunLog::RunLog(const CommonOptions& options) : resumed_(options.resume), json_(options.json) {
   if (!options.ranks->writes()) return;
   show_readings();
   if (options.out.empty()) return;
   const std::string path = options.out + "/metrics.jsonl";
-  make_run_directory(options.out);
-  say_new_folder(options);
+  make_run_directory(options);
   lock_.emplace(options.out);
   if (options.resume.empty()) {
     refuse_earlier_run(options, {});  // another run may have ended since the first check

@@ -37,11 +37,9 @@ class NewRunFolder {
   std::string path_;
 };
 
-/// Reports the folder of a run without --out, when the run begins.
-void say_new_folder(const CommonOptions& options);
-
-/// Creates the run directory and checks that it can be written; InputError otherwise.
-void make_run_directory(const std::string& path);
+/// Creates the run directory, checks that it can be written, and reports the one of a run without
+/// --out. InputError if it cannot be written.
+void make_run_directory(const CommonOptions& options);
 
 /// Whether the command of `options` can continue the run in `folder`.
 bool can_continue(const CommonOptions& options, const std::string& folder);
@@ -116,16 +114,5 @@ void write_inputs(const CommonOptions& options);
 /// Throws InputError with the name of the first input that has changed since the run in
 /// `options.resume` began. A run of an earlier version, without kInputsFile, is not checked.
 void check_inputs(const CommonOptions& options);
-
-/// The options of a command with --resume: as they are, or those that continue the run in --out if
-/// a launcher repeats the command. Throws InputError like check_inputs() for such a run.
-template <class Options>
-Options continued(Options options) {
-  if (options.resume.empty() && is_repeated(options)) {
-    options.resume = options.out;
-    check_inputs(options);
-  }
-  return options;
-}
 
 }  // namespace nsimplex::cli

@@ -17,22 +17,13 @@
 namespace nsimplex::cli {
 namespace {
 
-std::string folder_of(const CommonOptions& options) {
-  const std::string& folder = options.resume.empty() ? options.out : options.resume;
-  if (folder.empty()) {
-    throw InputError("--log: expected --out with it, since writers follow the run folder");
-  }
-  return folder;
-}
-
-PythonProgram follower(const CommonOptions& options, const std::vector<std::string>& names) {
-  const bool continues = !options.resume.empty() || is_repeated(options);
+PythonProgram follower(const CommonOptions& options) {
   return {.command = "--log",
           .module = "nsimplex._followed_run",
           .package = "",
           .extra = "",
-          .arguments = {folder_of(options), fmt::format("{}", fmt::join(names, ",")),
-                        continues ? "yes" : "no"}};
+          .arguments = {options.folder(), fmt::format("{}", fmt::join(options.log, ",")),
+                        options.resume.empty() ? "no" : "yes"}};
 }
 
 // Those in config.toml of the run that continues.
@@ -49,7 +40,7 @@ std::vector<std::string> recorded(const std::string& folder) {
 
 }  // namespace
 
-RunWriters::RunWriters(const CommonOptions& options) : program_(follower(options, options.log)) {}
+RunWriters::RunWriters(const CommonOptions& options) : program_(follower(options)) {}
 
 void RunWriters::begin() {
   if (begun_) return;

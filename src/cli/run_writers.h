@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "cli/options.h"
@@ -9,11 +10,14 @@
 
 namespace nsimplex::cli {
 
+/// The names that --log takes, which are those of WRITERS in Python.
+inline constexpr std::array kRunWriters{"tensorboard", "wandb", "mlflow"};
+
 /// The writers of --log: TensorBoard, Weights & Biases, MLflow. A Python process beside the command
 /// follows metrics.jsonl of the run and hands them its lines. It never holds up the training.
 class RunWriters {
  public:
-  /// Throws InputError if a writer is named twice or not installed, or if there is no run folder.
+  /// Throws InputError if a writer is named twice or not installed.
   explicit RunWriters(const CommonOptions& options);
 
   /// metrics.jsonl is there and has no lines of an earlier run. Calls after the first do nothing.

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "io/input_file.h"
+#include "io/npz.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "support/printable.h"
@@ -32,17 +33,15 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
                   "Skip lines that begin with this character; '' skips none; default: # above the "
                   "first row")
       ->type_name("CHAR")
-      ->check([](const std::string& text) {
-        return text.size() > 1 ? "expected one character, got " + quoted_name(text) : "";
-      })
+      ->check(expected("one character", [](const std::string& text) { return text.size() <= 1; }))
       ->group(group);
   if (!table) return;
   const auto add_names = [&](const char* name, std::vector<std::string>& names, const char* text) {
-    command.add_option(name, names, text)->type_name("NAMES")->group(group);
+    command.add_option(name, names, text)->type_name("NAME,...")->group(group);
   };
-  add_names("--use-columns", flags.use, "Read only these columns: names between commas");
-  add_names("--leave-out", flags.leave_out, "Skip these columns: names between commas");
-  add_names("--na-values", flags.missing_words, "Further words for missing values, between commas");
+  add_names("--use-columns", flags.use, "Read only these columns");
+  add_names("--leave-out", flags.leave_out, "Skip these columns");
+  add_names("--na-values", flags.missing_words, "Further words for missing values");
 }
 
 namespace {
@@ -75,32 +74,29 @@ io::TextOptions text_options(const TextFlags& flags) {
   return options;
 }
 
+namespace {
+
 void refuse_unused(const TextFlags& flags, const io::TextReading& reading, const std::string& path,
                    const std::string& key) {
+  const auto refuse = [&](bool given, const char* option, const char* expected) {
+    if (given) throw InputError(fmt::format("{}: expected {}, got {}", option, expected, path));
+  };
   const auto is_archive = [&] {
     const io::FileBytes file(path);
-    return io::Source{path, file.bytes()}.starts_with("PK");
+    return io::Source{path, file.bytes()}.starts_with(io::kZipMagic);
   };
-  if (!key.empty() && !is_archive()) {
-    throw InputError(fmt::format("--key: expected an npz, got {}", path));
-  }
+  refuse(!key.empty() && !is_archive(), "--key", "an npz");
   if (reading.text) return;
   const TextFlags usual;
-  const auto refuse = [&](bool given, const char* option) {
-    if (given)
-      throw InputError(
-          fmt::format("{}: expected a text of rows and columns, got {}", option, path));
-  };
-  refuse(flags.header != usual.header, "--header");
-  refuse(flags.index != usual.index, "--index");
-  refuse(flags.delimiter != usual.delimiter, "--delimiter");
-  refuse(flags.comment.has_value(), "--comment");
-  refuse(!flags.use.empty(), "--use-columns");
-  refuse(!flags.leave_out.empty(), "--leave-out");
-  refuse(!flags.missing_words.empty(), "--na-values");
+  constexpr char kText[] = "a text of rows and columns";
+  refuse(flags.header != usual.header, "--header", kText);
+  refuse(flags.index != usual.index, "--index", kText);
+  refuse(flags.delimiter != usual.delimiter, "--delimiter", kText);
+  refuse(flags.comment.has_value(), "--comment", kText);
+  refuse(!flags.use.empty(), "--use-columns", kText);
+  refuse(!flags.leave_out.empty(), "--leave-out", kText);
+  refuse(!flags.missing_words.empty(), "--na-values", kText);
 }
-
-namespace {
 
 std::vector<std::string>& held_lines() {
   static std::vector<std::string> lines;
@@ -119,6 +115,12 @@ void say_reading(const std::string& path, const std::string& size, const io::Tex
   const std::string decisions = io::command_line_notice(reading);
   held_lines().push_back(
       fmt::format("{}: read {}{}{}", path, size, decisions.empty() ? "" : "; ", decisions));
+}
+
+void say_reading(const TextFlags& flags, const std::string& path, const std::string& size,
+                 const io::TextReading& reading, const std::string& key) {
+  refuse_unused(flags, reading, path, key);
+  say_reading(path, size, reading);
 }
 
 Json to_json(const io::TextReading& reading) {

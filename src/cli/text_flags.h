@@ -26,16 +26,16 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table);
 /// Throws InputError for a list that names something twice.
 io::TextOptions text_options(const TextFlags& flags);
 
-/// Throws InputError for the first option that has no effect on an input that was read: those of
-/// texts on an array, and --key on anything but an npz.
-void refuse_unused(const TextFlags& flags, const io::TextReading& reading, const std::string& path,
-                   const std::string& key = "");
-
 /// Reports the decisions made while reading a text as one line on standard error: "PATH: read 3
 /// rows of 2 columns; first row taken as names (--header no to read it as data)". Arrays have no
 /// such line. The line is held back until show_readings(), so that an unusable input prints only
 /// its error.
 void say_reading(const std::string& path, const std::string& size, const io::TextReading& reading);
+
+/// The same for an input with options of its own. Throws InputError for the first one that had no
+/// effect: those of texts on an array, and --key on anything but an npz.
+void say_reading(const TextFlags& flags, const std::string& path, const std::string& size,
+                 const io::TextReading& reading, const std::string& key = "");
 
 /// Writes the lines that were held back. The log of a run calls it at its start.
 void show_readings();

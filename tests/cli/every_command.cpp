@@ -9,7 +9,7 @@ namespace nsimplex::cli::testing {
 namespace {
 
 void collect(CLI::App& app, const Words& path, std::vector<Words>& commands) {
-  const auto below = app.get_subcommands([](CLI::App*) { return true; });
+  const auto below = commands_below(app);
   if (below.empty()) commands.push_back(path);
   for (CLI::App* each : below) collect(*each, joined(path, {each->get_name()}), commands);
 }

@@ -165,6 +165,15 @@ TEST(LmTrain, MakesARunFolderOfItsOwnIfNoneIsNamed) {
   EXPECT_EQ(runs, 2U);
 }
 
+TEST(LmTrain, MakesTheFolderOfThatNameWhateverItHolds) {
+  const Place place;
+  const std::string folder = place / "a\tb";
+  const Finished trained = run(place.train({"--out", folder}, "2"));
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(std::filesystem::exists(folder + "/model.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(place / "a\\tb"));
+}
+
 TEST(LmTrain, CtrlCSavesAndResumeContinuesBitForBit) {
   const Place place;
   const std::string steps = "400";

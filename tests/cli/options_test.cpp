@@ -1,4 +1,5 @@
 // Former names of options, and what a wrong value is answered with, over the options of all commands.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,12 +64,13 @@ TEST_F(EveryOption, HasTheSameEffectByItsFormerName) {
     const std::string config = config_after(path, with_option(path, "--" + now + value));
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(config_after(path, with_option(path, "--" + before + value)), config);
-    EXPECT_EQ(
-        ::testing::internal::GetCapturedStderr(),
-        "nsimplex: --" + before + " is now --" + now + "; the old word goes with version 0.4\n");
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+              fmt::format("nsimplex: --{} is now --{}; the old name works until version 0.4\n",
+                          before, now));
     EXPECT_THAT(config, HasSubstr("\n" + before + "="));
     EXPECT_THAT(line_.parse(joined(with_option(path, "--" + now + value), {"--" + before + value})),
-                StartsWith("--" + now + ": expected one of its two names"));
+                StartsWith(fmt::format("--{}: expected once, got its former name --{} as well", now,
+                                       before)));
     EXPECT_THAT(line_.command(path).help(), Not(HasSubstr("--" + before + " ")));
 
     // Files of both names are read.
@@ -166,9 +168,32 @@ TEST_F(EveryOption, SaysItsLimitsAndChoices) {
       {{"lm", "train", "--seed", "-1"},
        "--seed: expected a whole number from 0 to 18446744073709551615, got -1 (see"},
       {{"causal", "simulate", "--graph", "tree"}, "--graph: expected one of er, sf, got 'tree'"},
-      {{"causal", "simulate", "--weights", "1"}, "--weights: expected "},
+      {{"causal", "simulate", "--weights", "1"}, "--weights: expected 2 values, got 1 (see"},
+      {{"causal", "simulate", "--weights", "1,2,3"}, "--weights: expected 2 values, got 3 (see"},
+      {{"causal", "fit", "a.csv", "--comment", "no"},
+       "--comment: expected one character, got 'no'"},
       {{"lm", "train", "--out"}, "--out: expected a folder, got nothing (see"}};
   for (const Answer& each : table) EXPECT_THAT(line_.parse(each.words), StartsWith(each.says));
+}
+
+TEST_F(EveryOption, IsAListInOneWordUnlessOfFilesOrAnArgument) {
+  for_each_option([&](const Words&, const CLI::Option& option) {
+    const bool of_words = option.get_positional() || option_value(option).ends_with("FILE...");
+    EXPECT_TRUE(!is_list(option) || option.get_allow_extra_args() == of_words) << option.get_name();
+  });
+  EXPECT_EQ(line_.parse({"graph", "expressivity", "a.g6", "b.g6"}), "");
+  const Words perturb{"causal", "perturb"};
+  for (const Words& words : std::vector<Words>{{"--use-columns", "a,b"},
+                                               {"--leave-out", "a", "--leave-out", "b,c"},
+                                               {"--encodings", "none,cape"},
+                                               {"--na-values", "none"}}) {
+    EXPECT_THAT(config_after(perturb, joined(joined(perturb, words), {"t.csv"})),
+                HasSubstr("TABLE=\"t.csv\"\n"));
+  }
+  EXPECT_THAT(config_after({"lm", "train"}, {"lm", "train", "--text", "a", "b"}),
+              HasSubstr("text=[\"a\", \"b\"]"));
+  EXPECT_THAT(line_.parse({"lm", "train", "--window", "4", "16"}),
+              HasSubstr("unexpected argument"));
 }
 
 TEST(Version, IsAnOptionAndACommand) {

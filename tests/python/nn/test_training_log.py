@@ -10,6 +10,7 @@ import torch
 from writer_stand_ins import calls, write_stand_ins
 
 from nsimplex import analysis, graph
+from nsimplex._run_writers import WRITERS
 from nsimplex.nn import MessagePassing, SimplicialAttention, TrainingLog, fit_graphs
 
 
@@ -272,17 +273,41 @@ def test_a_command_of_graphs_goes_on_with_its_writers(tmp_path, recorded, comman
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("lm train --text text.txt --out run --log neptune", "--log"),
+        (
+            "lm train --text text.txt --out run --log neptune",
+            f"--log: expected one of {', '.join(WRITERS)}, got 'neptune'",
+        ),
         (
             "lm train --text text.txt --out run --log mlflow,mlflow",
             "--log: expected each writer once, got mlflow twice",
         ),
-        ("causal regress table.csv --log mlflow", "--log: expected --out with it"),
     ],
 )
 def test_wrong_writers_of_a_command_are_one_line(tmp_path, command, words, said):
     (tmp_path / "text.txt").write_text("to be or not to be " * 200)
-    (tmp_path / "table.csv").write_text("a,b\n" + "1,2\n3,5\n4,4\n" * 5)
     made = command(*words.split())
     assert made.returncode == 2 and said in made.stderr and made.stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_a_command_with_writers_makes_a_folder_of_its_own(tmp_path, recorded, command):
+    (tmp_path / "table.csv").write_text("a,b\n" + "1,2\n3,5\n4,4\n" * 5)
+    words = "causal regress table.csv --splits 1 --seeds 1 --epochs 1 --encodings none --log mlflow"
+    made = command(*words.split())
+    assert made.returncode == 0, made.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f"no --out was given; the run goes to runs/{folder.name}" in made.stderr
+    assert folder.name.startswith("table-2") and (folder / "metrics.jsonl").exists()
+    assert calls(recorded, "mlflow.log_metrics")
+
+
+def test_a_follower_that_reports_another_error_is_not_ready(tmp_path, command):
+    (tmp_path / "text.txt").write_text("to be or not to be " * 200)
+    python = tmp_path / "python"
+    python.write_text(
+        """#!/bin/sh\necho '{"error": {"kind": "ranks", "text": "lost"}}'\ncat >&2\n"""
+    )
+    python.chmod(0o755)
+    words = "lm train --text text.txt --out run --log mlflow"
+    made = command(*words.split(), NSIMPLEX_PYTHON=str(python))
+    assert made.returncode == 1 and made.stderr == "nsimplex: the Python of --log did not start\n"
