@@ -98,8 +98,8 @@ def test_sizes_that_no_memory_holds_are_refused_in_words_of_the_library():
 
 
 def test_memory_that_was_freed_is_not_read():
-    """Nor memory that was cut, of which views of the tensor know nothing, nor a view of more numbers
-    than any memory holds."""
+    """Nor memory that was cut, of which views of the tensor know nothing, nor a view of 2^41
+    numbers."""
     why = r".* whose memory was freed|tensors of at most 2\^40 numbers, got shape \[.*\]"
     refused = re.compile(rf"ValueError: \[\w+\] [\w\[\]]+: expected ({why})")
     answers = answers_of("operator_memory.py")
