@@ -237,6 +237,14 @@ TEST_F(GraphResume, AStateOfSomethingElseIsRefused) {
       HasSubstr("it began with 10, 3, 2 examples of the splits, the data has 11, 3, 2 now"));
   EXPECT_THAT(input_error_of([&] { train(task, normalised, options, {}, &*state); }),
               HasSubstr("cannot continue the training: its state has no tensor"));
+  for (const int64_t place : {int64_t{0}, int64_t{10}, int64_t{-1}, int64_t{1} << 40}) {
+    GraphState other = *state;
+    for (io::NamedTensor& each : other.tensors) {
+      if (each.name == "order") each.tensor = at::full_like(each.tensor, place);
+    }
+    EXPECT_THAT(input_error_of([&] { train(task, plain, options, {}, &other); }),
+                HasSubstr("its order is not of all examples"));
+  }
 
   std::string bytes = test::read_file(path);
   bytes[bytes.size() / 2] ^= 1;

@@ -261,5 +261,5 @@ def test_layout_in_compiled_code_and_by_another_name():
     ):
         nsimplex.attention(q, [q], [q], layout="bshd")
     cache = nsimplex.KeyValueCache([4])
-    with pytest.raises(ValueError, match="layout: the cache keeps"), torch.no_grad():
+    with pytest.raises(ValueError, match="layout: expected 'bhtd' in a cache"), torch.no_grad():
         cache.attend(q, [q], [q], layout="bthd")

@@ -84,10 +84,10 @@ def test_an_operator_that_has_a_backward_is_the_stem_or_a_public_name_of_its_mod
 
 @pytest.mark.parametrize("stem", sorted(MODULES))
 def test_every_module_has_a_test_of_its_name(root, stem):
-    tests = root / "tests" / "python"
-    names = f"test_{stem}*.py", f"test_*_{stem}.py"
-    own = [path for name in names for path in tests.rglob(name)]
-    assert own or (tests / stem).is_dir()
+    tests, name = root / "tests" / "python", stem.lstrip("_")
+    names = f"test_{name}*.py", f"test_*_{name}.py"
+    own = [path for pattern in names for path in tests.rglob(pattern)]
+    assert own or (tests / name).is_dir()
 
 
 def test_a_page_names_every_public_operator(root):
