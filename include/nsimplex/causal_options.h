@@ -39,15 +39,34 @@ struct EdgeConstraints {
   std::vector<int64_t> tiers = {};
 };
 
+/// The options of a fit that are the same for every table: type, name, default, flag of the command
+/// line, meaning, and the estimators that use the option (none: all). This is the one list of them
+/// in C++. The fields of CausalFitOptions and CausalPipelineOptions follow from it, the arguments of
+/// the operators and their checks, the flags of `nsimplex causal fit`, and the file of a pipeline. A
+/// number that is not a count is finite and at least 0, and a count is at least 1.
+#define NSIMPLEX_CAUSAL_FIT_OPTIONS(OPTION)                                                        \
+  OPTION(StructureEstimator, estimator, StructureEstimator::order, "--estimator",                  \
+         "Estimator: order, logdet, paper, paper-lowrank, lowrank, notears, spectral")             \
+  OPTION(bool, nonlinear, false, "--nonlinear", "Use nonlinear regressions (order, logdet)",       \
+         order, logdet)                                                                            \
+  OPTION(bool, standardise, false, "--standardise",                                                \
+         "Divide columns by their standard deviation first, so that units do not matter")          \
+  OPTION(std::optional<double>, threshold, {}, "--threshold",                                      \
+         "Leave out edges with a smaller |weight|; default: 0.2, and no limit for order")          \
+  OPTION(std::optional<double>, sparsity, {}, "--sparsity",                                        \
+         "Penalty on the sizes of weights (l1 norm): the larger, the fewer edges. Each "           \
+         "estimator has its own default",                                                          \
+         logdet, paper, paper_lowrank, lowrank, notears, spectral)                                 \
+  OPTION(int64_t, rank, 40, "--rank",                                                              \
+         "Rank of the weight matrix that lowrank and paper-lowrank learn", lowrank, paper_lowrank) \
+  OPTION(bool, sample, false, "--sample-latents",                                                  \
+         "For paper and paper-lowrank: sample latent variables instead of using their means",      \
+         paper, paper_lowrank)
+
+#define NSIMPLEX_CAUSAL_FIELD(type, name, initial, ...) type name = initial;
+
 struct CausalFitOptions {
-  StructureEstimator estimator = StructureEstimator::order;
-  bool nonlinear = false;    ///< order, logdet: nonlinear regressions
-  bool standardise = false;  ///< divide columns by their standard deviation first
-  /// removes edges with a smaller |weight|; 0.2, none for order
-  std::optional<double> threshold = {};
-  std::optional<double> sparsity = {};  ///< weight of the l1 norm; unset: the estimator's default
-  int64_t rank = 40;                    ///< lowrank, paper_lowrank: columns of U, V
-  bool sample = false;                  ///< paper, paper_lowrank: Z is sampled, instead of its mean
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_CAUSAL_FIELD)
   int64_t seed = 0;
   EdgeConstraints constraints = {};
   /// Called between steps. It may throw to stop the fit.

@@ -18,13 +18,7 @@ namespace nsimplex {
 /// Options of a CausalPipeline: the options of causal_fit(), edge_confidence(), causal_embed() and
 /// causal_angles() that are saved with it.
 struct CausalPipelineOptions {
-  StructureEstimator estimator = StructureEstimator::order;
-  bool nonlinear = false;
-  bool standardise = false;
-  std::optional<double> threshold = {};
-  std::optional<double> sparsity = {};
-  int64_t rank = 40;
-  bool sample = false;
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_CAUSAL_FIELD)
   bool soft = false;                   ///< interventions are soft
   std::vector<ColumnKind> kinds = {};  ///< one per column of the table, or none
   /// In place of `kinds`: those of some columns, by name, or by number where no column has that name.

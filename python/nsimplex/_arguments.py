@@ -9,6 +9,7 @@ tensor, the attribute that an object lacks) is told in ours once a call has fail
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import inspect
@@ -107,6 +108,10 @@ def checked(
 
 def checked_methods(cls: _Class) -> _Class:
     """The class, whose public methods and constructor are :func:`checked` under its name."""
+    if dataclasses.is_dataclass(cls):  # whose bases may be of other modules
+        hints = typing.get_type_hints(cls)
+        own: Any = cls.__init__
+        own.__annotations__ = {each.name: hints[each.name] for each in dataclasses.fields(cls)}
     for name, member in list(vars(cls).items()):
         if name != "__init__" and name.startswith("_"):
             continue

@@ -97,12 +97,6 @@ def causal_embedding_warning(tangents: Tensor, adjacency: Tensor | None = None) 
 
 def causal_few_rows(table: Tensor, names: Sequence[str]) -> str: ...
 
-def causal_fit(
-    table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
-    sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
-    tiers: Sequence[int],
-) -> tuple[Tensor, Tensor, Tensor, Tensor, str, float]: ...
-
 def causal_fit_rows(
     table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,

@@ -100,18 +100,13 @@ void add_certainty_options(CLI::App& command, FitOptions& options) {
       "Samples of the rows from which the graph is learned again; 0: none. Says how often each "
       "edge is found, and the interval of its weight")
       ->check(within(int64_t{0}, kMostResamples));
-  command
-      .add_option("--min-frequency", options.min_frequency,
-                  "Leave out edges that a smaller share of the samples has, 0 to 1")
-      ->check(within(0.0, 1.0))
-      ->group("Certainty");
+  add("--min-frequency", options.min_frequency,
+      "Leave out edges that a smaller share of the samples has, 0 to 1")
+      ->check(within(0.0, 1.0));
   add("--resampling", options.resampling,
-      fmt::format("Samples of --confidence: {}", fmt::join(names_of<Resampling>(), ", ")))
-      ->check(one_of(names_of<Resampling>()));
-  command
-      .add_flag("--limits", options.limits,
-                "Say which directions, units and hidden causes the table leaves open")
-      ->group("Certainty");
+      fmt::format("Samples of --confidence: {}", fmt::join(names_of<Resampling>(), ", ")));
+  add("--limits", options.limits,
+      "Say which directions, units and hidden causes the table leaves open");
 }
 
 void check_certainty(const FitOptions& o) {
@@ -123,7 +118,7 @@ void check_certainty(const FitOptions& o) {
     if (o.limits && given) throw InputError("--limits: expected " + expected + ", got " + got);
   };
   const CausalRowFlags& rows = o.table.rows;
-  refuse(o.table.missing == name_of(MissingValues::likelihood), "a table without gaps",
+  refuse(o.table.missing == MissingValues::likelihood, "a table without gaps",
          "--missing likelihood");
   refuse(!rows.groups.empty(), "rows of one group", "--groups");
   refuse(!rows.targets.empty(), "rows without interventions", "--targets");
@@ -139,13 +134,12 @@ EdgeConfidence sample_edges(const FitOptions& o, CausalFitOptions fitted, const 
   fitted.checkpoint = interrupt::check;
   EdgeConfidence found = [&] {
     try {
-      return edge_confidence(causal::to_tensor(table.observations.values), fit.adjacency, fitted,
-                             {.replicates = o.confidence,
-                              .resampling = parse_name<Resampling>("--resampling", o.resampling),
-                              .progress = [&](int64_t done) {
-                                interrupt::check();
-                                bar.update(done);
-                              }});
+      return edge_confidence(
+          causal::to_tensor(table.observations.values), fit.adjacency, fitted,
+          {.replicates = o.confidence, .resampling = o.resampling, .progress = [&](int64_t done) {
+             interrupt::check();
+             bar.update(done);
+           }});
     } catch (const c10::ValueError& error) {
       throw InputError(command_line_message(error.what_without_backtrace(), table.names));
     }
@@ -169,11 +163,10 @@ void report_confidence(const FitOptions& o, const EdgeConfidence& found, const C
     expected = found.expected_false(stable_from);
     finding += fmt::format(
         "; of such edges, at most {:.2g} are expected to be false{}", expected.get<double>(),
-        o.resampling == name_of(Resampling::halves) ? ""
-                                                    : ", which is a guide for bootstrap samples");
+        o.resampling == Resampling::halves ? "" : ", which is a guide for bootstrap samples");
   }
   log.write("confidence", {{"replicates", found.replicates},
-                           {"resampling", o.resampling},
+                           {"resampling", name_of(o.resampling)},
                            {"edges", edges.size()},
                            {"edges_per_sample", found.edges},
                            {"stable", stable},

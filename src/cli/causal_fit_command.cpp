@@ -30,22 +30,17 @@ using causal::Matrix;
 
 CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options = o.fit;
-  options.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
   options.seed = static_cast<int64_t>(o.seed);
   options.constraints = constraints_of(o.constraints, table.names);
   set_rows(options, table.rows, o.table.rows.soft);
-  if (o.table.missing == name_of(MissingValues::likelihood)) {
-    options.missing = MissingValues::likelihood;
-  }
+  if (o.table.missing == MissingValues::likelihood) options.missing = o.table.missing;
   return options;
 }
 
 // Before a table is read.
 void check_estimator(const FitOptions& o) {
-  CausalFitOptions options = o.fit;
-  options.estimator = parse_name<StructureEstimator>("--estimator", o.estimator);
   try {
-    causal::check_estimator_options(options);
+    causal::check_estimator_options(o.fit);
   } catch (const InputError& error) {
     throw InputError(command_line_message(error.what()));
   }
@@ -59,7 +54,7 @@ void check_orientation(const FitOptions& o) {
                                 .groups = !rows.groups.empty(),
                                 .targets = !rows.targets.empty(),
                                 .kinds = !rows.kinds.empty(),
-                                .likelihood = o.table.missing == name_of(MissingValues::likelihood),
+                                .likelihood = o.table.missing == MissingValues::likelihood,
                                 .confidence = o.confidence > 0});
   if (!refused) return;
   // Only --kind has another name than the argument, since each gives one.
@@ -198,30 +193,11 @@ void add_causal_fit(CLI::App& parent, Session& session) {
       options, run_fit);
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");
-  const std::vector<std::string> names = names_of<StructureEstimator>();
-  add("--estimator", options->estimator, fmt::format("Estimator: {}", fmt::join(names, ", ")))
-      ->check(one_of(names));
-  const auto add_flag = [&](const char* name, bool& flag, const char* text) {
-    command.add_flag(name, flag, text)->group("Estimator");
-  };
-  add_flag("--nonlinear", options->fit.nonlinear, "Use nonlinear regressions (order, logdet)");
-  add_flag("--standardise", options->fit.standardise,
-           "Divide columns by their standard deviation first, so that units do not matter");
-  add_flag("--sample-latents", options->fit.sample,
-           "For paper and paper-lowrank: sample latent variables instead of using their means");
-  command
-      .add_option("--threshold", options->fit.threshold,
-                  "Leave out edges with a smaller |weight|; default: 0.2, and no limit for order")
-      ->group("Estimator");
-  command
-      .add_option("--sparsity", options->fit.sparsity,
-                  "Penalty on the sizes of weights (l1 norm): the larger, the fewer edges. Each "
-                  "estimator has its own default")
-      ->group("Estimator");
-  add("--rank", options->fit.rank,
-      "Rank of the weight matrix that lowrank and paper-lowrank learn");
-  add_flag("--orient-by-noise", options->orient_by_noise,
-           "Reverse edges while non-Gaussian noise supports this");
+#define NSIMPLEX_FLAG(type, name, initial, flag, text, ...) add(flag, options->fit.name, text);
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_FLAG)
+#undef NSIMPLEX_FLAG
+  add("--orient-by-noise", options->orient_by_noise,
+      "Reverse edges while non-Gaussian noise supports this");
   add_constraint_options(command, options->constraints);
   add_certainty_options(command, *options);
   command

@@ -11,6 +11,7 @@
 
 #include "causal/graph/acyclic.h"
 #include "causal/graph/graph_metrics.h"
+#include "causal/option_names.h"
 #include "causal/structure/linear_order.h"
 #include "causal/structure/prepare.h"
 #include "causal/tensors.h"
@@ -128,8 +129,8 @@ FitReport::FitReport(const FitOptions& options, const CausalTable& table, const 
       graph_(causal::view_matrix(fit.adjacency)),
       truth_(std::move(truth)),
       read_(std::move(read)) {
-  answers_.push_back(
-      score_graph(options.estimator, graph_, causal::view_matrix(fit.scores), truth_));
+  answers_.push_back(score_graph(std::string(name_of(options.fit.estimator)), graph_,
+                                 causal::view_matrix(fit.scores), truth_));
   const Matrix whole = filled(table.observations.values);
   const Matrix prepared = causal::prepared_table(view(whole), options.fit.standardise);
   if (!fit.interrupted) {
@@ -147,7 +148,7 @@ FitReport::FitReport(const FitOptions& options, const CausalTable& table, const 
 Json FitReport::json() const {
   Json line{{"task", "fit"},
             {"table", options_.table.path},
-            {"estimator", options_.estimator},
+            {"estimator", name_of(options_.fit.estimator)},
             {"model", fit_.model},
             {"interrupted", fit_.interrupted},
             {"nonlinear", options_.fit.nonlinear},
@@ -193,12 +194,12 @@ std::string FitReport::text() const {
   std::string text = fmt::format("{} rows, {} columns{}; {} ({}) took {:.3g} s\n",
                                  table_.observations.values.rows(), graph_.rows(),
                                  options_.fit.standardise ? ", standardised" : ", not standardised",
-                                 options_.estimator, fit_.model, fit_.seconds);
+                                 name_of(options_.fit.estimator), fit_.model, fit_.seconds);
   for (const std::string& each : table_.observations.dropped)
     text += fmt::format("left out {}\n", printable(each));
   if (table_.screened_out > 0) {
     text += fmt::format("screened {} columns by {}, kept {}\n", table_.screened_out + graph_.rows(),
-                        options_.table.screen_by, graph_.rows());
+                        name_of(options_.table.screen_by), graph_.rows());
   }
   if (const int64_t rows = table_.observations.dropped_rows; rows > 0) {
     text += fmt::format("left out {} rows with missing values\n", rows);

@@ -18,11 +18,11 @@ namespace nsimplex::cli {
 struct FitOptions : CommonOptions {
   CausalTableOptions table;
   ConstraintFlags constraints;
-  std::string truth, estimator = "order";
-  /// What needs no table to be known: nonlinear, standardise, threshold, sparsity, rank and sample.
+  std::string truth;
+  /// What needs no table to be known: NSIMPLEX_CAUSAL_FIT_OPTIONS.
   CausalFitOptions fit;
   int64_t confidence = 0;
-  std::string resampling = "halves";
+  Resampling resampling = Resampling::halves;
   std::optional<double> min_frequency;
   bool limits = false, orient_by_noise = false;
 };

@@ -46,12 +46,13 @@ EdgeConstraints constraints_of(const ConstraintFlags& flags, const std::vector<s
 /// Shared code of the commands of `nsimplex causal` that read tables.
 
 struct CausalTableOptions {
-  std::string path, key, missing = "refuse";
+  std::string path, key;
+  MissingValues missing = MissingValues::refuse;
   TextFlags text;
   CausalRowFlags rows;
   bool drop = false;
   int64_t screen = 0;  ///< number of columns to keep; 0: all
-  std::string screen_by = "correlation";
+  ScreenCriterion screen_by = ScreenCriterion::correlation;
 };
 
 /// Adds TABLE, --key, --missing, --drop, --screen, --screen-by, the options for rows and kinds of

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "cli/cli11.h"
 #include "cli/config_file.h"
 #include "cli/option_values.h"
+#include "support/names.h"
 #include "train/ranks.h"
 
 namespace nsimplex::cli {
@@ -146,16 +148,32 @@ void add_argument(CLI::App& command, const std::string& name, Value& value,
   command.add_option(name, value, text)->required()->type_name("")->ignore_case();
 }
 
-/// add(name, value, text): an option of `command` that shows its default, in a group of its help.
+template <class Value>
+inline constexpr bool is_optional = false;
+template <class Value>
+inline constexpr bool is_optional<std::optional<Value>> = true;
+
+/// add(name, value, text): an option of `command`, in a group of its help. Its type follows from that
+/// of the value: a bool is a flag, an enum is one of its names, and an std::optional shows no default.
 inline auto option_adder(CLI::App& command, const std::string& group) {
   return [&command, group](const std::string& name, auto& value, const std::string& text) {
-    CLI::Option* option =
-        command.add_option(name, value, text)->capture_default_str()->group(group);
-    // CLI11 shortens numbers to six digits; config.toml has all digits.
-    if constexpr (std::floating_point<std::remove_cvref_t<decltype(value)>>) {
-      option->default_str(fmt::format("{}", value));
+    using Value = std::remove_cvref_t<decltype(value)>;
+    CLI::Option* option = nullptr;
+    if constexpr (std::is_same_v<Value, bool>) {
+      option = command.add_flag(name, value, text);
+    } else if constexpr (std::is_enum_v<Value>) {
+      const auto set = [&value, name](const std::string& word) {
+        value = parse_name<Value>(name, word);
+      };
+      option = command.add_option_function<std::string>(name, set, text);
+      option->check(one_of(names_of<Value>()))->default_str(std::string(name_of(value)));
+    } else {
+      option = command.add_option(name, value, text);
+      if constexpr (!is_optional<Value>) option->capture_default_str();
     }
-    return option;
+    // CLI11 shortens numbers to six digits; config.toml has all digits.
+    if constexpr (std::floating_point<Value>) option->default_str(fmt::format("{}", value));
+    return option->group(group);
   };
 }
 

@@ -52,7 +52,6 @@ inline constexpr OperatorRow kOperators[] = {
     {"causal_embed", Cast::as_given, Recorded::host, Mapped::loop, true},
     {"causal_embedding_warning", Cast::as_given, Recorded::host, Mapped::loop, true},
     {"causal_few_rows", Cast::as_given, Recorded::host, Mapped::loop},
-    {"causal_fit", Cast::as_given, Recorded::host, Mapped::loop},
     {"causal_fit_rows", Cast::as_given, Recorded::host, Mapped::loop},
     {"causal_limits", Cast::as_given, Recorded::host, Mapped::loop},
     {"causal_linear_model", Cast::as_given, Recorded::host, Mapped::loop},

@@ -10,19 +10,12 @@ import torch
 from torch import Tensor
 
 from .._arguments import checked, checked_methods, describe
-from .._choices import Estimator, Missing, Resampling
+from .._choices import Resampling
 from .._data_frames import DataFrame, data_frame
 from .._library import operators
 from .._progress import progress_calls
-from .columns import Kinds, Pairs, Tiers
 from .few_rows import warn_of_few_rows
-from .structure import (
-    FitOptions,
-    fit_numbered,
-    fit_options,
-    named_options,
-    operator_arguments,
-)
+from .structure import FitCall, call_arguments, fit_quietly, takes
 
 _MOST = 100_000  # samples; frequencies are then exact to 0.002
 
@@ -79,32 +72,22 @@ class EdgeConfidence(NamedTuple):
         return self.edges**2 / ((2 * min_frequency - 1) * count * (count - 1))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Sampling:
+    replicates: int = 100
+    resampling: Resampling = "halves"
+    level: float = 0.95
+    n_jobs: int | None = None
+
+
+@dataclass(eq=False, repr=False)
+class _ConfidenceCall(FitCall, _Sampling):
+    """The arguments of :func:`edge_confidence`."""
+
+
 @checked(operator="causal_fit")
-def edge_confidence(
-    table: Any,
-    *,
-    replicates: int = 100,
-    resampling: Resampling = "halves",
-    level: float = 0.95,
-    n_jobs: int | None = None,
-    estimator: Estimator = "order",
-    nonlinear: bool = False,
-    standardise: bool = False,
-    threshold: float | None = None,
-    sparsity: float | None = None,
-    rank: int = 40,
-    sample: bool = False,
-    seed: int = 0,
-    forbidden: Pairs = (),
-    required: Pairs = (),
-    tiers: Tiers = (),
-    groups: Any = None,
-    targets: Any = None,
-    soft: bool = False,
-    kinds: Kinds | None = None,
-    missing: Missing = "refuse",
-    progress: bool | Callable[[int, int], Any] | None = None,
-) -> EdgeConfidence:
+@takes(_ConfidenceCall)
+def edge_confidence(call: _ConfidenceCall) -> EdgeConfidence:
     """Learns the graph of a table and of many samples of its rows.
 
     An edge that most samples have does not depend on a few rows. That says nothing about errors
@@ -120,8 +103,7 @@ def edge_confidence(
         n_jobs: number of samples to fit at the same time, as in joblib, which is needed unless this
             is None or 1. They run in threads, or in the backend of ``joblib.parallel_config``. The
             result does not depend on it.
-        estimator, nonlinear, standardise, threshold, sparsity, rank, sample, forbidden, required,
-            tiers, groups, targets, soft, kinds, missing: as in :func:`causal_fit`.
+        estimator to missing: as in :func:`causal_fit`.
         seed: seed of the samples and of the fits.
         progress: a bar, as in :func:`causal_fit`. A function is called with the number of samples
             that are done, and ``replicates``, after each sample. With ``n_jobs`` of several, the
@@ -141,41 +123,18 @@ def edge_confidence(
     Sources: Friedman, Goldszmidt, Wyner, UAI 1999; Meinshausen, Buehlmann, JRSS B 2010; Shah,
         Samworth, JRSS B 2013 (complementary pairs).
     """
-    values, names, named = named_options(
-        "edge_confidence",
-        table,
-        forbidden=forbidden,
-        required=required,
-        tiers=tiers,
-        groups=groups,
-        targets=targets,
-        kinds=kinds,
-    )
-    options: dict[str, Any] = dict(
-        estimator=estimator,
-        nonlinear=nonlinear,
-        standardise=standardise,
-        threshold=threshold,
-        sparsity=sparsity,
-        rank=rank,
-        sample=sample,
-        seed=seed,
-        soft=soft,
-        missing=missing,
-        **named,
-    )
-    fit = fit_options(**options)
-    warn_of_few_rows("[edge_confidence] table", values, names, stacklevel=3)
-    fitted = fit_numbered(values, **options)
-    with progress_calls("edge_confidence", progress) as told:
+    values, names, arguments = call_arguments("edge_confidence", call)
+    warn_of_few_rows("[edge_confidence] table", values, names, stacklevel=4)
+    fitted = fit_quietly(values, arguments)
+    with progress_calls("edge_confidence", call.progress) as told:
         return confidence_of(
             values,
             fitted.adjacency,
-            fit,
-            replicates=replicates,
-            resampling=resampling,
-            level=level,
-            n_jobs=n_jobs,
+            arguments,
+            replicates=call.replicates,
+            resampling=call.resampling,
+            level=call.level,
+            n_jobs=call.n_jobs,
             label="edge_confidence",
             progress=told,
         )
@@ -184,7 +143,7 @@ def edge_confidence(
 def confidence_of(
     values: Tensor,
     adjacency: Tensor,
-    options: FitOptions,
+    arguments: dict[str, Any],
     *,
     replicates: int,
     resampling: Resampling = "halves",
@@ -194,8 +153,8 @@ def confidence_of(
     argument: str = "replicates",
     progress: Callable[[int, int], Any] | None = None,
 ) -> EdgeConfidence:
-    """The confidence in a graph that was learned from these values with these options. The seed is
-    that of the options."""
+    """The confidence in a graph that was learned from these values with these arguments. The seed
+    is theirs."""
     rows, count = values.shape
     if not 2 <= replicates <= _MOST:
         raise ValueError(f"[{label}] {argument}: expected 2 to {_MOST}, got {replicates}")
@@ -205,7 +164,7 @@ def confidence_of(
     if rows < 4:
         raise ValueError(f"[{label}] table: expected at least 4 rows to sample from, got {rows}")
     edges = adjacency.nonzero()
-    samples = _Samples(values, adjacency, options, resampling)
+    samples = _Samples(values, adjacency, arguments, resampling)
     sums = [torch.zeros(count, count, dtype=torch.float64) for _ in range(3)]
     weights = []
     for *found, own in _in_parallel(label, samples, replicates, n_jobs):
@@ -232,7 +191,7 @@ class _Samples:
 
     values: Tensor
     adjacency: Tensor
-    options: FitOptions
+    arguments: dict[str, Any]
     resampling: Resampling
 
     def __call__(self, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -240,11 +199,11 @@ class _Samples:
         columns, and the weights [1, E] of the whole table's edges in it."""
         return operators.causal_edge_samples(
             self.values,
-            *operator_arguments(self.options),
-            self.adjacency,
-            self.resampling,
-            number,
-            1,
+            **self.arguments,
+            graph=self.adjacency,
+            resampling=self.resampling,
+            first=number,
+            count=1,
         )
 
 

@@ -6,13 +6,14 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked_methods
-from .._choices import Estimator, Missing, Resampling, ScreenBy
+from .._choices import Missing, Resampling, ScreenBy
 from .._printable import printable
 from .._progress import progress_calls
 from .column_scale import means_and_deviations
@@ -40,14 +41,15 @@ from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidenc
 from .linear_model import log_likelihood, regress
 from .noise_directions import check_orientation, orient_by_noise
 from .rows import row_groups, row_targets, taken_column
-from .structure import FitInterrupted, FitOptions, fit_numbered, fit_options
+from .structure import FitInterrupted, FitOptions, fit_arguments, fit_quietly
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
 
 
 @checked_methods
-class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
     """Learns the causal graph of the columns of a table.
 
         graph = CausalGraph().fit(table)   # a data frame, AnnData, an array, a tensor, a file
@@ -59,8 +61,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
     ``set_output``.
 
     Args:
-        estimator, nonlinear, standardise, threshold, sparsity, rank, sample, soft, seed: as in
-            :func:`causal_fit`.
+        estimator to sample, soft, seed: as in :func:`causal_fit`.
         orient_by_noise: reverse edges of the graph by noise that is not Gaussian, as
             :func:`orient_by_noise` does. Where it turns edges, scores are absolute weights. It
             needs linear effects, continuous columns without gaps, and rows of one group without
@@ -87,40 +88,20 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
     :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
     """
 
-    def __init__(
-        self,
-        *,
-        estimator: Estimator = "order",
-        nonlinear: bool = False,
-        standardise: bool = False,
-        threshold: float | None = None,
-        sparsity: float | None = None,
-        rank: int = 40,
-        sample: bool = False,
-        orient_by_noise: bool = False,
-        soft: bool = False,
-        kinds: Kinds | None = None,
-        missing: Missing = "refuse",
-        drop: bool = False,
-        screen: int = 0,
-        screen_by: ScreenBy = "correlation",
-        layer: str = "",
-        raw: bool = False,
-        confidence: int = 0,
-        resampling: Resampling = "halves",
-        min_frequency: float | None = None,
-        n_jobs: int | None = None,
-        seed: int = 0,
-    ):
-        self.estimator, self.nonlinear, self.standardise = estimator, nonlinear, standardise
-        self.threshold, self.missing, self.drop, self.soft = threshold, missing, drop, soft
-        self.sparsity, self.rank, self.sample = sparsity, rank, sample
-        self.orient_by_noise = orient_by_noise
-        self.layer, self.raw, self.seed, self.kinds = layer, raw, seed, kinds
-        self.screen, self.confidence = screen, confidence
-        self.screen_by: ScreenBy = screen_by
-        self.resampling: Resampling = resampling
-        self.min_frequency, self.n_jobs = min_frequency, n_jobs
+    orient_by_noise: bool = False
+    soft: bool = False
+    kinds: Kinds | None = None
+    missing: Missing = "refuse"
+    drop: bool = False
+    screen: int = 0
+    screen_by: ScreenBy = "correlation"
+    layer: str = ""
+    raw: bool = False
+    confidence: int = 0
+    resampling: Resampling = "halves"
+    min_frequency: float | None = None
+    n_jobs: int | None = None
+    seed: int = 0
 
     def set_params(self, **params: Any) -> CausalGraph:
         """Changes arguments of the constructor. Fitted attributes stay until the next ``fit``."""
@@ -339,28 +320,25 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             if not any(columns.is_left_out(entry) for entry in pair)
         ]
         whole = Columns(all_names, self.n_features_in_)
-        options: dict[str, Any] = dict(
-            estimator=self.estimator,
-            nonlinear=self.nonlinear,
-            standardise=self.standardise,
-            threshold=self.threshold,
-            sparsity=self.sparsity,
-            rank=self.rank,
-            sample=self.sample,
-            seed=self.seed,
+        known: dict[str, Any] = dict(
             forbidden=numbered_pairs(label, "forbidden", forbidden, columns),
             required=numbered_pairs(label, "required", required, columns),
             tiers=column_tiers(label, tiers, whole, kept.columns),
+        )
+        arguments = fit_arguments(
+            self,
+            seed=self.seed,
             soft=self.soft,
             kinds=kinds,
             missing="likelihood" if self.missing == "likelihood" else "refuse",
+            **known,
             **rows,
         )
         named = kept.names or kept.columns
         warn_of_few_rows(f"[{label}] X", kept.values, named, stacklevel=4)
         stopped = None
         try:
-            fitted = fit_numbered(kept.values, **options, progress=progress)
+            fitted = fit_quietly(kept.values, arguments, progress)
         except FitInterrupted as interrupted:
             stopped, fitted = interrupted, interrupted.fit
         except ValueError as error:
@@ -374,13 +352,13 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
         if stopped is not None:
             raise stopped
         if self.orient_by_noise:
-            self._turn_edges(scaled, fit_options(**options))
+            self._turn_edges(scaled, known)
             self.linear_ = regress(scaled, self.adjacency_, **rows)
         if self.confidence:
             self.confidence_ = confidence_of(
                 kept.values,
                 fitted.adjacency,
-                fit_options(**options),
+                arguments,
                 replicates=self.confidence,
                 resampling=self.resampling,
                 n_jobs=self.n_jobs,
@@ -428,16 +406,10 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator):
             confidence=bool(self.confidence),
         )
 
-    def _turn_edges(self, values: Tensor, options: FitOptions) -> None:
+    def _turn_edges(self, values: Tensor, known: dict[str, Any]) -> None:
         """Turns edges of the fit by the noises of the table, and ranks pairs by their weights."""
         try:
-            found = orient_by_noise(
-                values,
-                self.adjacency_,
-                forbidden=options.forbidden,
-                required=options.required,
-                tiers=options.tiers,
-            )
+            found = orient_by_noise(values, self.adjacency_, **known)
         except ValueError as error:
             why = str(error).removeprefix("[orient_by_noise] ")
             raise ValueError(f"[{type(self).__name__}] orient_by_noise: {why}") from None

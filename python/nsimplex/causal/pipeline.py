@@ -2,55 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, overload
 
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
-from .._choices import (
-    Dangling,
-    Estimator,
-    Missing,
-    Optimiser,
-    PairWeight,
-    Resampling,
-    ScreenBy,
-    Side,
-)
+from .._choices import Dangling, Optimiser, PairWeight, Side
 from .._library import operators
 from .._paths import operator_path
 from .._printable import printable
 from .._progress import progress_calls
 from .arrays import Table, graph_matrix
-from .columns import Kinds, Names, Pairs, Tiers
+from .columns import Names, Pairs, Tiers
 from .embedding import ball_points, causal_angles, causal_embed
 from .estimators import CausalGraph
 from .frames import frame_labels
 from .hooks import CausalEncoding, attach_encoding
 from .pipeline_files import fitted_state, read_state, saved_parameters
 
-#: The parameters passed to :func:`causal_embed`.
-_EMBEDDING = (
-    "dimension",
-    "optimiser",
-    "steps",
-    "learning_rate",
-    "hops",
-    "side",
-    "weight",
-    "decay",
-    "negatives",
-    "balanced",
-    "generality",
-    "relative",
-    "restart",
-    "dangling",
-    "seed",
-)
 # Fitted attributes that say nothing about a graph that the user gives.
 _OF_THE_FIT = (
     "scores_", "model_", "linear_", "confidence_", "frequencies_", "noise_directions_"
@@ -58,6 +33,7 @@ _OF_THE_FIT = (
 
 
 @checked_methods
+@dataclass(kw_only=True, eq=False, repr=False)
 class CausalPipeline(CausalGraph):
     """Learns a causal graph of a table's columns, embeds it, and computes the rotary angles of each
     column.
@@ -69,97 +45,30 @@ class CausalPipeline(CausalGraph):
     It is a :class:`CausalGraph` with an embedding, and a transformer of scikit-learn like it.
 
     Args:
-        estimator, nonlinear, standardise, threshold, sparsity, rank, sample, orient_by_noise, soft,
-            kinds, missing, drop, screen, screen_by, layer, raw, confidence, resampling,
-            min_frequency, n_jobs, seed: as in :class:`CausalGraph`.
-        dimension, optimiser, steps, learning_rate, hops, side, weight, decay, negatives, balanced,
-            generality, relative, restart, dangling: as in :func:`causal_embed`.
+        estimator to seed: as in :class:`CausalGraph`.
+        dimension to dangling: as in :func:`causal_embed`.
         scale, by_dimension: as in :func:`causal_angles`.
 
     ``fit`` sets the attributes of a fitted :class:`CausalGraph`, and the embedding's ``tangents_``
     [M, d] and ``generality_`` [M].
     """
 
-    def __init__(
-        self,
-        *,
-        estimator: Estimator = "order",
-        nonlinear: bool = False,
-        standardise: bool = False,
-        threshold: float | None = None,
-        sparsity: float | None = None,
-        rank: int = 40,
-        sample: bool = False,
-        orient_by_noise: bool = False,
-        soft: bool = False,
-        kinds: Kinds | None = None,
-        missing: Missing = "refuse",
-        drop: bool = False,
-        screen: int = 0,
-        screen_by: ScreenBy = "correlation",
-        layer: str = "",
-        raw: bool = False,
-        dimension: int = 3,
-        optimiser: Optimiser = "tangent",
-        steps: int = 300,
-        learning_rate: float | None = None,
-        hops: int | None = None,
-        side: Side | None = None,
-        weight: PairWeight = "paths",
-        decay: float = 0.5,
-        negatives: int | None = None,
-        balanced: bool = True,
-        generality: float = 0.7,
-        relative: bool = True,
-        restart: float = 0.15,
-        dangling: Dangling = "uniform",
-        scale: float = math.pi / 4,
-        by_dimension: bool = False,
-        confidence: int = 0,
-        resampling: Resampling = "halves",
-        min_frequency: float | None = None,
-        n_jobs: int | None = None,
-        seed: int = 0,
-    ):
-        super().__init__(
-            estimator=estimator,
-            nonlinear=nonlinear,
-            standardise=standardise,
-            threshold=threshold,
-            sparsity=sparsity,
-            rank=rank,
-            sample=sample,
-            orient_by_noise=orient_by_noise,
-            soft=soft,
-            kinds=kinds,
-            missing=missing,
-            drop=drop,
-            screen=screen,
-            screen_by=screen_by,
-            layer=layer,
-            raw=raw,
-            confidence=confidence,
-            resampling=resampling,
-            min_frequency=min_frequency,
-            n_jobs=n_jobs,
-            seed=seed,
-        )
-        self.dimension, self.optimiser, self.steps, self.learning_rate = (
-            dimension,
-            optimiser,
-            steps,
-            learning_rate,
-        )
-        self.hops, self.side, self.weight, self.decay, self.negatives = (
-            hops,
-            side,
-            weight,
-            decay,
-            negatives,
-        )
-        self.balanced, self.generality, self.relative = balanced, generality, relative
-        self.restart, self.dangling = restart, dangling
-        self.scale, self.by_dimension = scale, by_dimension
+    dimension: int = 3
+    optimiser: Optimiser = "tangent"
+    steps: int = 300
+    learning_rate: float | None = None
+    hops: int | None = None
+    side: Side | None = None
+    weight: PairWeight = "paths"
+    decay: float = 0.5
+    negatives: int | None = None
+    balanced: bool = True
+    generality: float = 0.7
+    relative: bool = True
+    restart: float = 0.15
+    dangling: Dangling = "uniform"
+    scale: float = math.pi / 4
+    by_dimension: bool = False
 
     def fit(
         self,
@@ -187,7 +96,7 @@ class CausalPipeline(CausalGraph):
         names of a data frame are matched with theirs."""
         graph = None if adjacency is None else self._given(adjacency)
         embedded = self._fitted("adjacency_") if graph is None else graph.values
-        result = causal_embed(embedded, **{name: getattr(self, name) for name in _EMBEDDING})
+        result = causal_embed(embedded, **self._embedding())
         if graph is not None:
             for name in _OF_THE_FIT:
                 self.__dict__.pop(name, None)  # of another graph
@@ -196,6 +105,11 @@ class CausalPipeline(CausalGraph):
                 self.names_ = graph.names
         self.tangents_, self.generality_ = result.tangents, result.generality
         return self
+
+    def _embedding(self) -> dict[str, Any]:
+        """The parameters of :func:`causal_embed`."""
+        known = inspect.signature(causal_embed).parameters
+        return {name: value for name, value in self.get_params().items() if name in known}
 
     def _given(self, adjacency: Any) -> Table:
         """A graph that the user gives, in the order of the fit's columns if there was one."""

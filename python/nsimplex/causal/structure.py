@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import typing
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,6 +30,10 @@ from .few_rows import warn_of_few_rows
 from .frames import column_names, frame_labels, plain_table, row_labels
 from .rows import row_groups, row_targets, taken_column
 from .watched_fit import run_watched
+
+_P = ParamSpec("_P")
+_Call = TypeVar("_Call")
+_Result = TypeVar("_Result")
 
 
 class CausalFit(NamedTuple):
@@ -60,28 +68,61 @@ class FitInterrupted(KeyboardInterrupt):
         return "the fit ended early; its attribute fit has the best graph so far"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class FitOptions:
+    """The options of a fit that are the same for every table; :func:`causal_fit` describes them.
+    Functions, estimators and pipelines have these fields, and nothing else in Python lists them."""
+
+    estimator: Estimator = "order"
+    nonlinear: bool = False
+    standardise: bool = False
+    threshold: float | None = None
+    sparsity: float | None = None
+    rank: int = 40
+    sample: bool = False
+
+
+@dataclass(eq=False, repr=False)
+class FitCall(FitOptions):
+    """The arguments of :func:`causal_fit`."""
+
+    table: Any
+    _: KW_ONLY
+    seed: int = 0
+    forbidden: Pairs = ()
+    required: Pairs = ()
+    tiers: Tiers = ()
+    groups: Any = None
+    targets: Any = None
+    soft: bool = False
+    kinds: Kinds | None = None
+    missing: Missing = "refuse"
+    progress: bool | Callable[[int, int], Any] | None = None
+
+
+def takes(
+    call: Callable[_P, _Call],
+) -> Callable[[Callable[[_Call], _Result]], Callable[_P, _Result]]:
+    """Makes a function of one value into a function of the arguments of the value's class."""
+
+    def decorate(function: Callable[[_Call], _Result]) -> Callable[_P, _Result]:
+        @functools.wraps(function)
+        def taking(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
+            return function(call(*args, **kwargs))
+
+        own: Any = taking
+        own.__signature__ = inspect.signature(call).replace(
+            return_annotation=function.__annotations__["return"]
+        )
+        own.__annotations__ = typing.get_type_hints(call)
+        return taking
+
+    return decorate
+
+
 @checked
-def causal_fit(
-    table: Any,
-    *,
-    estimator: Estimator = "order",
-    nonlinear: bool = False,
-    standardise: bool = False,
-    threshold: float | None = None,
-    sparsity: float | None = None,
-    rank: int = 40,
-    sample: bool = False,
-    seed: int = 0,
-    forbidden: Pairs = (),
-    required: Pairs = (),
-    tiers: Tiers = (),
-    groups: Any = None,
-    targets: Any = None,
-    soft: bool = False,
-    kinds: Kinds | None = None,
-    missing: Missing = "refuse",
-    progress: bool | Callable[[int, int], Any] | None = None,
-) -> CausalFit:
+@takes(FitCall)
+def causal_fit(call: FitCall) -> CausalFit:
     """Learns which columns of a table cause which other columns.
 
     Args:
@@ -139,32 +180,10 @@ def causal_fit(
         FewRowsWarning: the table has two rows, or fewer rows than columns; or with missing values a
             column has fewer than six values for each column of the table.
     """
-    values, names, named = named_options(
-        "causal_fit",
-        table,
-        forbidden=forbidden,
-        required=required,
-        tiers=tiers,
-        groups=groups,
-        targets=targets,
-        kinds=kinds,
-    )
-    warn_of_few_rows("[causal_fit] table", values, names, stacklevel=3)
-    options = fit_options(
-        estimator=estimator,
-        nonlinear=nonlinear,
-        standardise=standardise,
-        threshold=threshold,
-        sparsity=sparsity,
-        rank=rank,
-        sample=sample,
-        seed=seed,
-        soft=soft,
-        missing=missing,
-        **named,
-    )
-    with progress_calls("causal_fit", progress) as told:
-        return fit_quietly(values, options, told)
+    values, names, arguments = call_arguments("causal_fit", call)
+    warn_of_few_rows("[causal_fit] table", values, names, stacklevel=4)
+    with progress_calls("causal_fit", call.progress) as told:
+        return fit_quietly(values, arguments, told)
 
 
 def places_with_words(function: str, kinds: Any, table: Any) -> set[int]:
@@ -180,138 +199,71 @@ def places_with_words(function: str, kinds: Any, table: Any) -> set[int]:
     return {column for column, kind in pairs if kind in ("binary", "category")}
 
 
-def named_options(
-    function: str,
-    table: Any,
-    *,
-    forbidden: Pairs,
-    required: Pairs,
-    tiers: Any,
-    groups: Any,
-    targets: Any,
-    kinds: Any,
-) -> tuple[Tensor, list[str], dict[str, Any]]:
-    """The numbers of a table, the names of its columns, and the options in which columns have
-    numbers."""
-    table = table if isinstance(table, Tensor) else plain_table(f"[{function}] table", table)
-    table, groups = taken_column(function, "groups", table, groups)
-    table, targets = taken_column(function, "targets", table, targets)
-    words = places_with_words(function, kinds, table)
+def call_arguments(function: str, call: FitCall) -> tuple[Tensor, list[str], dict[str, Any]]:
+    """The numbers of a table, the names of its columns, and the other arguments of operators that
+    fit a graph."""
+    given = call.table
+    table = given if isinstance(given, Tensor) else plain_table(f"[{function}] table", given)
+    table, groups = taken_column(function, "groups", table, call.groups)
+    table, targets = taken_column(function, "targets", table, call.targets)
+    words = places_with_words(function, call.kinds, table)
     values, names, _ = read_columns(function, "table", table, words=words)
     rows, count = values.shape if values.dim() == 2 else (0, 0)
     columns, labels = Columns(names, count), row_labels(table)
-    return (
-        values,
-        names,
-        dict(
-            forbidden=numbered_pairs(function, "forbidden", forbidden, columns),
-            required=numbered_pairs(function, "required", required, columns),
-            tiers=column_tiers(function, tiers, columns),
-            groups=row_groups(function, groups, rows, labels),
-            targets=row_targets(function, targets, rows, columns, labels=labels),
-            kinds=column_kinds(function, kinds, columns),
-        ),
+    arguments = fit_arguments(
+        call,
+        seed=call.seed,
+        forbidden=numbered_pairs(function, "forbidden", call.forbidden, columns),
+        required=numbered_pairs(function, "required", call.required, columns),
+        tiers=column_tiers(function, call.tiers, columns),
+        groups=row_groups(function, groups, rows, labels),
+        targets=row_targets(function, targets, rows, columns, labels=labels),
+        soft=call.soft,
+        kinds=column_kinds(function, call.kinds, columns),
+        missing=call.missing,
     )
+    return values, names, arguments
 
 
-class FitOptions(NamedTuple):
-    """The options of :func:`causal_fit`, in the operator's order."""
-
-    estimator: Estimator
-    nonlinear: bool
-    standardise: bool
-    threshold: float | None
-    sparsity: float | None
-    rank: int
-    sample: bool
-    seed: int
-    forbidden: list[tuple[int, int]]
-    required: list[tuple[int, int]]
-    tiers: list[int]
-    groups: list[int]
-    targets: list[list[int]]
-    soft: bool
-    kinds: list[str]
-    missing: Missing
-
-
-def fit_options(
+def fit_arguments(
+    options: FitOptions,
     *,
-    estimator: Estimator = "order",
-    nonlinear: bool = False,
-    standardise: bool = False,
-    threshold: float | None = None,
-    sparsity: float | None = None,
-    rank: int = 40,
-    sample: bool = False,
-    seed: int = 0,
-    forbidden: Iterable[tuple[int, int]] = (),
-    required: Iterable[tuple[int, int]] = (),
-    tiers: Sequence[int] = (),
-    groups: Sequence[int] = (),
-    targets: Sequence[Sequence[int]] = (),
-    soft: bool = False,
-    kinds: Sequence[str] = (),
-    missing: Missing = "refuse",
-) -> FitOptions:
-    """Arguments of :func:`causal_fit` as one value."""
-    return FitOptions(
-        estimator,
-        nonlinear,
-        standardise,
-        threshold,
-        sparsity,
-        rank,
-        sample,
-        seed,
-        list(forbidden),
-        list(required),
-        list(tiers),
-        list(groups),
-        [list(own) for own in targets],
-        soft,
-        list(kinds),
-        missing,
-    )
+    seed: int,
+    forbidden: Iterable[tuple[int, int]],
+    required: Iterable[tuple[int, int]],
+    tiers: Sequence[int],
+    groups: Sequence[int],
+    targets: Sequence[Sequence[int]],
+    soft: bool,
+    kinds: Sequence[str],
+    missing: str,
+) -> dict[str, Any]:
+    """The arguments of operators that fit a graph, after the table. Columns are numbers."""
+    return {each.name: getattr(options, each.name) for each in fields(FitOptions)} | {
+        "seed": seed,
+        "forbidden": edge_pairs(forbidden),
+        "required": edge_pairs(required),
+        "tiers": list(tiers),
+        "groups": list(groups),
+        "targets": target_pairs(targets),
+        "soft": soft,
+        "kinds": list(kinds),
+        "missing": missing,
+    }
 
 
 def fit_quietly(
-    values: Tensor, options: FitOptions, progress: Callable[[int, int], Any] | None = None
+    values: Tensor, arguments: dict[str, Any], progress: Callable[[int, int], Any] | None = None
 ) -> CausalFit:
     """:func:`causal_fit` of float64 values without its warning. Threads may call it at the same
     time."""
-    answer, early, reason = run_watched([values, *operator_arguments(options)], progress)
+    answer, early, reason = run_watched(values, arguments, progress)
     fitted = CausalFit(*answer)._replace(interrupted=early)
     if isinstance(reason, KeyboardInterrupt) or (early and reason is None):
         raise FitInterrupted(fitted) from None
     if reason is not None:
         raise reason
     return fitted
-
-
-@checked(name="causal_fit", options_of=causal_fit)
-def fit_numbered(
-    table: Tensor, *, progress: Callable[[int, int], Any] | None = None, **options: Any
-) -> CausalFit:
-    """:func:`causal_fit` for options in which columns are numbers, without its warning: callers
-    warn in their own names."""
-    return fit_quietly(table, fit_options(**options), progress)
-
-
-def operator_arguments(options: FitOptions) -> list[Any]:
-    """The options as operators that fit a graph take them, after the table."""
-    *plain, forbidden, required, tiers, groups, targets, soft, kinds, missing = options
-    return [
-        *plain,
-        edge_pairs(forbidden),
-        edge_pairs(required),
-        tiers,
-        groups,
-        target_pairs(targets),
-        soft,
-        kinds,
-        missing,
-    ]
 
 
 def target_pairs(targets: Sequence[Sequence[int]]) -> Tensor | None:

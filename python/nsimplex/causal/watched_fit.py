@@ -21,7 +21,7 @@ _ENDED_EARLY = 3
 
 
 def run_watched(
-    arguments: list[Any], progress: Callable[[int, int], Any] | None
+    values: Tensor, arguments: dict[str, Any], progress: Callable[[int, int], Any] | None
 ) -> tuple[tuple[Any, ...], bool, BaseException | None]:
     """Calls the operator that fits a graph. Returns its answer, whether it ended early with the
     best graph so far, and what ended it: KeyboardInterrupt, or what ``progress`` raised.
@@ -37,7 +37,7 @@ def run_watched(
 
     def fit() -> None:
         try:
-            answer.append(operators.causal_fit_rows(*arguments, watch))
+            answer.append(operators.causal_fit_rows(values, **arguments, watch=watch))
         except BaseException as error:  # raised again by the caller's thread
             failed.append(error)
         finally:

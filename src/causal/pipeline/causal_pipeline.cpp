@@ -107,13 +107,9 @@ CausalFitOptions fit_options(const CausalPipelineOptions& o, const UsableTable& 
                              const WholeTable& whole, const EdgeConstraints& constraints,
                              const TableRows& rows) {
   CausalFitOptions options;
-  options.estimator = o.estimator;
-  options.nonlinear = o.nonlinear;
-  options.standardise = o.standardise;
-  options.threshold = o.threshold;
-  options.sparsity = o.sparsity;
-  options.rank = o.rank;
-  options.sample = o.sample;
+#define NSIMPLEX_COPY(type, name, ...) options.name = o.name;
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_COPY)
+#undef NSIMPLEX_COPY
   options.seed = o.seed;
   options.constraints = constraints;
   options.soft = o.soft;

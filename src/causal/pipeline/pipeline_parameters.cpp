@@ -2,17 +2,15 @@
 
 #include "causal/pipeline/pipeline_parameters.h"
 
+#include <type_traits>
+
 #include "causal/option_names.h"
+#include "support/error.h"
 
 namespace nsimplex::causal {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
 
 // A list of one kind per column, or an object of some columns' kinds, which Python reads as a dict.
 Json names_of_kinds(const CausalPipelineOptions& o) {
@@ -43,95 +41,91 @@ void read_kinds(const nlohmann::json& kinds, CausalPipelineOptions& o) {
   }
 }
 
+template <class Value>
+Json to_json(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return name_of(value);
+  } else {
+    return value;
+  }
+}
+template <class Value>
+Json to_json(const std::optional<Value>& value) {
+  return value ? to_json(*value) : Json();
+}
+
+template <class Value>
+void read(const nlohmann::json& json, const char* name, Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    value = parse_name<Value>(name, json.get<std::string>());
+  } else {
+    json.get_to(value);
+  }
+}
+template <class Value>
+void read(const nlohmann::json& json, const char* name, std::optional<Value>& value) {
+  if (json.is_null()) return value.reset();
+  read(json, name, value.emplace());
+}
+
+// Visits each option that has a value of its own in a file, in their order there.
+template <class Options, class Visit, class VisitKinds>
+void visit_options(Options& o, const Visit& visit, const VisitKinds& visit_kinds) {
+#define NSIMPLEX_VISIT(type, name, ...) visit(#name, o.name);
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_VISIT)
+#undef NSIMPLEX_VISIT
+  visit("soft", o.soft);
+  visit_kinds("kinds");
+  visit("orient_by_noise", o.orient_by_noise);
+  visit("missing", o.missing);
+  visit("drop", o.drop);
+  visit("screen", o.screen);
+  visit("screen_by", o.screen_by);
+  visit("dimension", o.dimension);
+  visit("optimiser", o.optimiser);
+  visit("steps", o.steps);
+  visit("learning_rate", o.learning_rate);
+  visit("hops", o.hops);
+  visit("side", o.side);
+  visit("weight", o.weight);
+  visit("decay", o.decay);
+  visit("negatives", o.negatives);
+  visit("balanced", o.balanced);
+  visit("generality", o.generality);
+  visit("relative", o.relative);
+  visit("restart", o.restart);
+  visit("dangling", o.dangling);
+  visit("scale", o.scale);
+  visit("by_dimension", o.by_dimension);
+  visit("confidence", o.confidence);
+  visit("resampling", o.resampling);
+  visit("min_frequency", o.min_frequency);
+  visit("seed", o.seed);
+}
+
 }  // namespace
 
-nlohmann::ordered_json parameters_of(const CausalPipelineOptions& o) {
-  return {{"estimator", name_of(o.estimator)},
-          {"nonlinear", o.nonlinear},
-          {"standardise", o.standardise},
-          {"threshold", or_null(o.threshold)},
-          {"sparsity", or_null(o.sparsity)},
-          {"rank", o.rank},
-          {"sample", o.sample},
-          {"soft", o.soft},
-          {"kinds", names_of_kinds(o)},
-          {"orient_by_noise", o.orient_by_noise},
-          {"missing", name_of(o.missing)},
-          {"drop", o.drop},
-          {"screen", o.screen},
-          {"screen_by", name_of(o.screen_by)},
-          {"dimension", o.dimension},
-          {"optimiser", name_of(o.optimiser)},
-          {"steps", o.steps},
-          {"learning_rate", or_null(o.learning_rate)},
-          {"hops", or_null(o.hops)},
-          {"side", o.side ? Json(name_of(*o.side)) : Json()},
-          {"weight", name_of(o.weight)},
-          {"decay", o.decay},
-          {"negatives", or_null(o.negatives)},
-          {"balanced", o.balanced},
-          {"generality", o.generality},
-          {"relative", o.relative},
-          {"restart", o.restart},
-          {"dangling", name_of(o.dangling)},
-          {"scale", o.scale},
-          {"by_dimension", o.by_dimension},
-          {"confidence", o.confidence},
-          {"resampling", name_of(o.resampling)},
-          {"min_frequency", or_null(o.min_frequency)},
-          {"seed", o.seed}};
+nlohmann::ordered_json parameters_of(const CausalPipelineOptions& options) {
+  Json parameters;
+  visit_options(
+      options, [&](const char* name, const auto& value) { parameters[name] = to_json(value); },
+      [&](const char* name) { parameters[name] = names_of_kinds(options); });
+  return parameters;
 }
 
 CausalPipelineOptions pipeline_options(const nlohmann::json& parameters) {
-  const auto word = [&](const char* name) { return parameters.at(name).get<std::string>(); };
-  CausalPipelineOptions o;
-  o.estimator = parse_name<StructureEstimator>("estimator", word("estimator"));
-  parameters.at("nonlinear").get_to(o.nonlinear);
-  parameters.at("standardise").get_to(o.standardise);
-  if (!parameters.at("threshold").is_null()) o.threshold = parameters.at("threshold").get<double>();
-  o.missing = parse_name<MissingValues>("missing", word("missing"));
-  parameters.at("drop").get_to(o.drop);
-  parameters.at("dimension").get_to(o.dimension);
-  o.optimiser = parse_name<EmbeddingOptimiser>("optimiser", word("optimiser"));
-  parameters.at("steps").get_to(o.steps);
-  parameters.at("generality").get_to(o.generality);
-  // Files of earlier versions lack the following parameters.
-  const auto given = [&](const char* name) {
-    return parameters.contains(name) && !parameters.at(name).is_null();
-  };
-  const auto optional = [&](const char* name, auto& value) {
-    if (given(name)) {
-      value = parameters.at(name).get<std::decay_t<decltype(value.value())>>();
-    }
-  };
-  const auto plain = [&](const char* name, auto& value) {
-    if (parameters.contains(name)) parameters.at(name).get_to(value);
-  };
-  plain("screen", o.screen);
-  if (given("screen_by")) o.screen_by = parse_name<ScreenCriterion>("screen_by", word("screen_by"));
-  optional("sparsity", o.sparsity);
-  plain("rank", o.rank);
-  plain("sample", o.sample);
-  plain("soft", o.soft);
-  plain("orient_by_noise", o.orient_by_noise);
-  plain("confidence", o.confidence);
-  if (given("resampling")) o.resampling = parse_name<Resampling>("resampling", word("resampling"));
-  optional("min_frequency", o.min_frequency);
-  if (given("kinds")) read_kinds(parameters.at("kinds"), o);
-  optional("learning_rate", o.learning_rate);
-  optional("hops", o.hops);
-  optional("negatives", o.negatives);
-  plain("decay", o.decay);
-  plain("balanced", o.balanced);
-  plain("relative", o.relative);
-  plain("restart", o.restart);
-  if (given("side")) o.side = parse_name<AttractionSide>("side", word("side"));
-  if (given("weight")) o.weight = parse_name<AttractionWeight>("weight", word("weight"));
-  if (given("dangling")) o.dangling = parse_name<DanglingRule>("dangling", word("dangling"));
-  parameters.at("scale").get_to(o.scale);
-  parameters.at("by_dimension").get_to(o.by_dimension);
-  parameters.at("seed").get_to(o.seed);
-  return o;
+  if (!parameters.is_object()) throw InputError("parameters: expected an object of JSON");
+  CausalPipelineOptions options;
+  const auto given = [&](const char* name) { return parameters.contains(name); };
+  visit_options(
+      options,
+      [&](const char* name, auto& value) {
+        if (given(name)) read(parameters.at(name), name, value);
+      },
+      [&](const char* name) {
+        if (given(name) && !parameters.at(name).is_null()) read_kinds(parameters.at(name), options);
+      });
+  return options;
 }
 
 }  // namespace nsimplex::causal

@@ -10,9 +10,9 @@ namespace nsimplex::causal {
 /// The options under the names of the arguments of Python's constructor.
 nlohmann::ordered_json parameters_of(const CausalPipelineOptions& options);
 
-/// Options from parameters that C++ or Python wrote, now or in an earlier version. Throws
-/// nlohmann::json::exception for a parameter that is missing or has another type, and InputError for
-/// an unknown name.
+/// Options from parameters that C++ or Python wrote, now or in an earlier version, whose files have
+/// fewer. Throws nlohmann::json::exception for a parameter of another type, and InputError for an
+/// unknown name.
 CausalPipelineOptions pipeline_options(const nlohmann::json& parameters);
 
 }  // namespace nsimplex::causal

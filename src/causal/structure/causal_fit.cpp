@@ -171,17 +171,21 @@ using at::Tensor;
 
 using Answer = std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double>;
 
-Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
-                std::optional<double> threshold, std::optional<double> sparsity, int64_t rank,
-                bool sample, int64_t seed, const Tensor& forbidden, const Tensor& required,
-                at::IntArrayRef tiers, at::IntArrayRef groups, const std::optional<Tensor>& targets,
-                bool soft, const std::vector<std::string>& kinds, std::string_view missing,
-                const std::optional<Tensor>& watch) {
-  const Tensor values = checked_matrix("[causal_fit] table", table);
-  CausalFitOptions options = parse_fit_options(
-      "causal_fit", values.size(0), estimator, nonlinear, standardise, threshold, sparsity, rank,
-      sample, seed, forbidden, required, tiers, groups, targets, soft, kinds, missing);
-  const FitWatch watched(watch);
+struct FitCall {
+  Tensor table;
+  FitArguments options;
+  OptionalTensor watch;
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(std::tie(self.table), FitArguments::fields(self.options),
+                          std::tie(self.watch));
+  }
+};
+
+Answer fit_rows(const FitCall& call) {
+  const Tensor values = checked_matrix("[causal_fit] table", call.table);
+  CausalFitOptions options = fit_options("causal_fit", call.options, values.size(0));
+  const FitWatch watched(call.watch);
   watched.expect(steps_of(options, values.size(0)));
   const Interruptible interruptible;
   const auto end = [&] { return interruptible.came() || watched.asked_to_end(); };
@@ -199,25 +203,11 @@ Answer fit_rows(const Tensor& table, std::string_view estimator, bool nonlinear,
           result.removed,   result.model,   result.seconds};
 }
 
-Answer fit(const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
-           std::optional<double> threshold, std::optional<double> sparsity, int64_t rank,
-           bool sample, int64_t seed, const Tensor& forbidden, const Tensor& required,
-           at::IntArrayRef tiers) {
-  return fit_rows(table, estimator, nonlinear, standardise, threshold, sparsity, rank, sample, seed,
-                  forbidden, required, tiers, {}, {}, false, {}, "refuse", {});
-}
-
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def(
-      "causal_fit(Tensor table, str estimator, bool nonlinear, bool standardise, float? threshold, "
-      "float? sparsity, int rank, bool sample, int seed, Tensor forbidden, Tensor required, int[] "
-      "tiers) -> (Tensor, Tensor, Tensor, Tensor, str, float)",
-      TORCH_FN(fit));
-  m.def(std::string("causal_fit_rows(")
-            .append(kFitSchema)
-            .append(", Tensor(a!)? watch=None) -> (Tensor, Tensor, Tensor, Tensor, str, float)")
-            .c_str(),
-        TORCH_FN(fit_rows));
+  const std::string schema =
+      "causal_fit_rows(Tensor table, " + fit_schema() +
+      ", Tensor(a!)? watch=None) -> (Tensor, Tensor, Tensor, Tensor, str, float)";
+  m.def(schema.c_str(), TORCH_FN(flat<&fit_rows>));
 }
 
 }  // namespace

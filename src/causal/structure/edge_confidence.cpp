@@ -303,38 +303,42 @@ EdgeConfidence edge_confidence(const Tensor& table, const Tensor& graph,
 namespace causal {
 namespace {
 
+struct SamplesCall {
+  Tensor table;
+  FitArguments fit;
+  Tensor graph;
+  std::string_view resampling;
+  int64_t first = 0, count = 0;
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(std::tie(self.table), FitArguments::fields(self.fit),
+                          std::tie(self.graph, self.resampling, self.first, self.count));
+  }
+};
+
 // The samples `first`, first + 1, .. as counts, and the weights of the graph's edges per sample.
-std::tuple<Tensor, Tensor, Tensor, Tensor> edge_samples(
-    const Tensor& table, std::string_view estimator, bool nonlinear, bool standardise,
-    std::optional<double> threshold, std::optional<double> sparsity, int64_t rank, bool sample,
-    int64_t seed, const Tensor& forbidden, const Tensor& required, at::IntArrayRef tiers,
-    at::IntArrayRef groups, const std::optional<Tensor>& targets, bool soft,
-    const std::vector<std::string>& kinds, std::string_view missing, const Tensor& graph,
-    std::string_view resampling, int64_t first, int64_t count) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> edge_samples(const SamplesCall& call) {
+  const int64_t first = call.first, count = call.count;
   TORCH_CHECK_VALUE(first >= 0 && first < kMostReplicates && count >= 1 && count <= kMostReplicates,
                     "[edge_confidence] samples: expected 0 to ", kMostReplicates, ", got ", count,
                     " from ", first);
-  const Tensor given = checked_matrix("[edge_confidence] table", table);
-  CausalFitOptions options = parse_fit_options(
-      "edge_confidence", given.size(0), estimator, nonlinear, standardise, threshold, sparsity,
-      rank, sample, seed, forbidden, required, tiers, groups, targets, soft, kinds, missing);
-  const auto [values, adjacency] = checked_input(given, graph, options, count);
+  const Tensor given = checked_matrix("[edge_confidence] table", call.table);
+  CausalFitOptions options = fit_options("edge_confidence", call.fit, given.size(0));
+  const auto [values, adjacency] = checked_input(given, call.graph, options, count);
   const Interruptible interruptible;
   options.checkpoint = [&] { interruptible.check(); };
   const Sampler sampler(values, adjacency, options, as_function("edge_confidence", [&] {
-                          return parse_name<Resampling>("resampling", resampling);
+                          return parse_name<Resampling>("resampling", call.resampling);
                         }));
   Samples samples = sampler.run(first, count, {});
   return {samples.edges, samples.connected, samples.ancestors, samples.weights};
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def(std::string("causal_edge_samples(")
-            .append(kFitSchema)
-            .append(", Tensor graph, str resampling, int first, int count) -> (Tensor, Tensor, "
-                    "Tensor, Tensor)")
-            .c_str(),
-        TORCH_FN(edge_samples));
+  const std::string schema = "causal_edge_samples(Tensor table, " + fit_schema() +
+                             ", Tensor graph, str resampling, int first, int count) -> (Tensor, "
+                             "Tensor, Tensor, Tensor)";
+  m.def(schema.c_str(), TORCH_FN(flat<&edge_samples>));
 }
 
 }  // namespace

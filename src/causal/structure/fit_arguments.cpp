@@ -68,64 +68,92 @@ std::vector<std::vector<int64_t>> parse_targets(const char* function, const Tens
   return result;
 }
 
-CausalFitOptions parse_fit_options(const char* function, int64_t rows, std::string_view estimator,
-                                   bool nonlinear, bool standardise,
-                                   std::optional<double> threshold, std::optional<double> sparsity,
-                                   int64_t rank, bool sample, int64_t seed, const Tensor& forbidden,
-                                   const Tensor& required, at::IntArrayRef tiers,
-                                   at::IntArrayRef groups, const std::optional<Tensor>& targets,
-                                   bool soft, const std::vector<std::string>& kinds,
-                                   std::string_view missing) {
+namespace {
+
+// The types of options in a schema.
+template <class Value>
+constexpr const char* kSchemaType = "str";
+template <>
+constexpr const char* kSchemaType<bool> = "bool";
+template <>
+constexpr const char* kSchemaType<int64_t> = "int";
+template <>
+constexpr const char* kSchemaType<std::optional<double>> = "float?";
+
+template <class Enum>
+  requires std::is_enum_v<Enum>
+void take(Enum& option, const char* argument, std::string_view name) {
+  option = parse_name<Enum>(argument, name);
+}
+template <class Value>
+void take(Value& option, const char* /*argument*/, const Value& value) {
+  option = value;
+}
+
+void check_value(const char* argument, std::optional<double> value) {
+  const double number = value.value_or(0);
+  require_argument(number >= 0 && std::isfinite(number), argument, "a finite number of at least 0",
+                   std::to_string(number));
+}
+void check_value(const char* argument, int64_t count) { require_at_least(argument, 1, count); }
+void check_value(const char* /*argument*/, const auto& /*of another type*/) {}
+
+// Refuses an option that is set and that only other estimators use.
+void check_use(const char* argument, bool set, StructureEstimator estimator,
+               const std::vector<StructureEstimator>& users) {
+  if (!set || users.empty() || std::ranges::find(users, estimator) != users.end()) return;
+  std::string expected = "estimator ";
+  for (size_t i = 0; i < users.size(); ++i) {
+    if (i > 0) expected += i + 1 < users.size() ? ", " : " or ";
+    expected += name_of(users[i]);
+  }
+  require_argument(false, argument, expected + " with it", name_of(estimator));
+}
+
+}  // namespace
+
+std::string fit_schema() {
+  std::string schema;
+#define NSIMPLEX_WRITE(type, name, ...) schema.append(kSchemaType<type>).append(" " #name ", ");
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_WRITE)
+#undef NSIMPLEX_WRITE
+  return schema.append(
+      "int seed, Tensor forbidden, Tensor required, int[] tiers, int[] groups, Tensor? targets, "
+      "bool soft, str[] kinds, str missing");
+}
+
+CausalFitOptions fit_options(const char* function, const FitArguments& given, int64_t rows) {
   CausalFitOptions options;
-  options.estimator =
-      as_function(function, [&] { return parse_name<StructureEstimator>("estimator", estimator); });
-  options.nonlinear = nonlinear;
-  options.standardise = standardise;
-  options.threshold = threshold;
-  options.sparsity = sparsity;
-  options.rank = rank;
-  options.sample = sample;
-  options.seed = seed;
-  options.constraints = parse_constraints(function, forbidden, required, tiers);
-  options.groups = groups.vec();
-  if (targets) options.targets = parse_targets(function, *targets, rows);
-  options.soft = soft;
-  as_function(function, [&] {
-    for (const std::string& kind : kinds) {
+  return as_function(function, [&] {
+#define NSIMPLEX_TAKE(type, name, ...) take(options.name, #name, given.name);
+    NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_TAKE)
+#undef NSIMPLEX_TAKE
+    options.seed = given.seed;
+    options.constraints = parse_constraints(function, given.forbidden, given.required, given.tiers);
+    options.groups = given.groups.vec();
+    if (given.targets) options.targets = parse_targets(function, *given.targets, rows);
+    options.soft = given.soft;
+    for (const std::string& kind : given.kinds) {
       options.kinds.push_back(parse_name<ColumnKind>("kinds", kind));
     }
-    options.missing = parse_name<MissingValues>("missing", missing);
-    return 0;
+    options.missing = parse_name<MissingValues>("missing", given.missing);
+    return options;
   });
-  return options;
 }
 
 void check_estimator_options(const CausalFitOptions& options) {
   using enum StructureEstimator;
-  const auto used_by = [&](bool given, const char* argument,
-                           const std::vector<StructureEstimator>& users) {
-    if (!given || std::ranges::find(users, options.estimator) != users.end()) return;
-    std::string expected = "estimator ";
-    for (size_t i = 0; i < users.size(); ++i) {
-      if (i > 0) expected += i + 1 < users.size() ? ", " : " or ";
-      expected += name_of(users[i]);
-    }
-    require_argument(false, argument, expected + " with it", name_of(options.estimator));
-  };
-  used_by(options.nonlinear, "nonlinear", {order, logdet});
-  used_by(options.sparsity.has_value(), "sparsity",
-          {logdet, paper, paper_lowrank, lowrank, notears, spectral});
-  used_by(options.rank != CausalFitOptions().rank, "rank", {lowrank, paper_lowrank});
-  used_by(options.sample, "sample", {paper, paper_lowrank});
+  const CausalFitOptions plain;
+#define NSIMPLEX_CHECK(type, name, initial, flag, text, ...) \
+  check_use(#name, options.name != plain.name, options.estimator, {__VA_ARGS__});
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_CHECK)
+#undef NSIMPLEX_CHECK
 }
 
 void check_fit_options(const CausalFitOptions& options, int64_t rows, int64_t columns) {
-  constexpr const char* kNotNegative = "a finite number of at least 0";
-  const auto not_negative = [](double value) { return value >= 0 && std::isfinite(value); };
-  const double threshold = options.threshold.value_or(0), sparsity = options.sparsity.value_or(0);
-  require_argument(not_negative(threshold), "threshold", kNotNegative, std::to_string(threshold));
-  require_argument(not_negative(sparsity), "sparsity", kNotNegative, std::to_string(sparsity));
-  require_at_least("rank", 1, options.rank);
+#define NSIMPLEX_CHECK(type, name, ...) check_value(#name, options.name);
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_CHECK)
+#undef NSIMPLEX_CHECK
   check_estimator_options(options);
   const bool linear_order = options.estimator == StructureEstimator::order && !options.nonlinear;
   const auto need = [](bool holds, const std::string& what) {

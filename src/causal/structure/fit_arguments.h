@@ -6,30 +6,46 @@
 #include <nsimplex/causal_options.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
+
+#include "support/flat_call.h"
 
 namespace nsimplex::causal {
 
-/// The arguments of operators that fit a causal graph, in the order of their schemas. Options are
-/// names, and edges are tables of two columns.
-inline constexpr char kFitSchema[] =
-    "Tensor table, str estimator, bool nonlinear, bool standardise, float? threshold, float? "
-    "sparsity, int rank, bool sample, int seed, Tensor forbidden, Tensor required, int[] tiers, "
-    "int[] groups, Tensor? targets, bool soft, str[] kinds, str missing";
+/// How an operator passes an option: an enum by its name.
+template <class Value>
+using ArgumentOf = std::conditional_t<std::is_enum_v<Value>, std::string_view, Value>;
 
-/// Options from the arguments after the table, which has `rows` rows. c10::ValueError "[function]
-/// ARGUMENT: ..".
-CausalFitOptions parse_fit_options(const char* function, int64_t rows, std::string_view estimator,
-                                   bool nonlinear, bool standardise,
-                                   std::optional<double> threshold, std::optional<double> sparsity,
-                                   int64_t rank, bool sample, int64_t seed,
-                                   const at::Tensor& forbidden, const at::Tensor& required,
-                                   at::IntArrayRef tiers, at::IntArrayRef groups,
-                                   const std::optional<at::Tensor>& targets, bool soft,
-                                   const std::vector<std::string>& kinds, std::string_view missing);
+#define NSIMPLEX_CAUSAL_ARGUMENT(type, name, ...) ArgumentOf<type> name = {};
+
+/// The options of a fit as operators take them (support/flat_call.h). Edges are tables of two
+/// columns.
+struct FitArguments {
+  NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_CAUSAL_ARGUMENT)
+  int64_t seed = 0;
+  at::Tensor forbidden, required;
+  at::IntArrayRef tiers, groups;
+  OptionalTensor targets;
+  bool soft = false;
+  std::vector<std::string> kinds;
+  std::string_view missing;
+
+  static auto fields(auto& self) {
+    return std::tuple_cat(NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_TIE_OPTION) std::tie(
+        self.seed, self.forbidden, self.required, self.tiers, self.groups, self.targets, self.soft,
+        self.kinds, self.missing));
+  }
+};
+
+/// The schema of these arguments.
+std::string fit_schema();
+
+/// The options in them for a table of `rows` rows. c10::ValueError "[function] ARGUMENT: ..".
+CausalFitOptions fit_options(const char* function, const FitArguments& given, int64_t rows);
 
 /// Constraints from tables of two columns, the edges, and numbers of tiers. c10::ValueError
 /// "[function] ARGUMENT: ..".

@@ -251,7 +251,7 @@ for call in (lambda: causal.CausalGraph().transform(table), lambda: fitted.trans
     run = [sys.executable, "-c", program]
     done = subprocess.run(run, capture_output=True, text=True, env=subprocess_env, check=True)
     assert done.stdout.splitlines() == [
-        "CausalPipeline(steps=3, seed=2)",
+        "CausalPipeline(seed=2, steps=3)",
         "[CausalGraph] not fitted: call fit first",
         "[CausalPipeline] X: expected the columns of the fit in the same order, got 'd' for 'c' in "
         "column 2",

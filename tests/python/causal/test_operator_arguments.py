@@ -49,13 +49,6 @@ def fit_rows(table, **options):
     return OPERATORS.causal_fit_rows(table, **fit_options(**options))
 
 
-def fit(table, **options):
-    given = fit_options(**options)
-    for name in ("groups", "targets", "soft", "kinds", "missing"):
-        del given[name]
-    return OPERATORS.causal_fit(table, **given)
-
-
 def samples(table, graph=None, resampling="bootstrap", first=0, count=2, **options):
     own = torch.ones(COLUMNS, COLUMNS, dtype=torch.float64).triu(1) if graph is None else graph
     return OPERATORS.causal_edge_samples(
@@ -107,7 +100,6 @@ def usable(table, names=()):
 
 #: By the name of an argument, calls that take it as a float64 matrix.
 TABLES = [
-    lambda odd: fit(odd),
     lambda odd: fit_rows(odd),
     lambda odd: samples(odd),
     lambda odd: limits(odd, graph()),
@@ -143,7 +135,7 @@ FLOATS = [
     lambda odd: angles(odd),
     lambda odd: angles(graph(), heads=4, head_scale=odd[0] if odd.dim() == 2 else odd),
 ]
-KEEP_GAPS = TABLES[4:5] + TABLES[9:]
+KEEP_GAPS = TABLES[3:4] + TABLES[8:]
 
 
 def refused(call, *given):
@@ -176,7 +168,6 @@ def test_lists_are_as_long_as_the_table(length, estimator, resampling):
             lambda: samples(values, kinds=["continuous"] * length, resampling=resampling),
         ],
         "tiers": [
-            lambda: fit(values, estimator=estimator, tiers=[0] * length),
             lambda: fit_rows(values, estimator=estimator, tiers=[0] * length),
             lambda: samples(values, estimator=estimator, tiers=[0] * length, resampling=resampling),
             lambda: turned(values, graph(), tiers=[0] * length),
@@ -205,7 +196,7 @@ def test_numbers_of_rows_and_columns_are_those_of_the_table(number):
         ):
             assert "] targets: expected " in refused(call, pairs)
         for name in ("forbidden", "required"):
-            for call in (fit, fit_rows, samples):
+            for call in (fit_rows, samples):
                 assert f"] {name}[0]: expected " in refused(lambda: call(values, **{name: pairs}))
             assert f"] {name}[0]: expected " in refused(
                 lambda: turned(values, graph(), **{name: pairs})
@@ -286,7 +277,7 @@ def test_graphs_are_square():
 
 def test_empty_tables_are_refused():
     for shape in ((0, 4), (20, 0), (1, 4)):
-        for call in (fit, fit_rows, samples, OPERATORS.causal_baselines, screen):
+        for call in (fit_rows, samples, OPERATORS.causal_baselines, screen):
             refused(call, torch.zeros(shape, dtype=torch.float64))
     for call in (limits, model, turned, OPERATORS.causal_sortability):
         refused(call, torch.zeros(0, 4, dtype=torch.float64), graph())
@@ -306,9 +297,9 @@ def test_other_strides_and_negated_views_have_the_same_meaning():
             if isinstance(first, torch.Tensor):
                 assert torch.equal(first, second)
 
-    adjacency = fit(values)[0]
+    adjacency = fit_rows(values)[0]
     for view in views(values):
-        assert fit(view)[0].equal(adjacency)
+        assert fit_rows(view)[0].equal(adjacency)
         assert OPERATORS.causal_sortability(view, edges) == OPERATORS.causal_sortability(
             values, edges
         )
