@@ -317,10 +317,18 @@ def _run(model: nn.Module, tokens: Tensor) -> None:
     (decoder if isinstance(decoder, nn.Module) else model)(tokens)
 
 
+def most_tokens(model: Any) -> int | None:
+    """The tokens in a row of a model of Transformers with learned positions; None: any number."""
+    for name, module in model.named_modules():
+        if name.rpartition(".")[2] in ("wpe", "embed_positions"):
+            return module.num_embeddings - getattr(module, "offset", 0)
+    return None
+
+
 def require_sample(at: str, name: str, tokens: Tensor, model: Any) -> None:
     """Check tokens that a model is run on, also that it has positions for them."""
     require_tokens(at, name, tokens, model)
-    most = getattr(getattr(model, "config", None), "n_positions", None)  # of GPT-2 alone
+    most = most_tokens(model)
     require(
         most is None or tokens.size(1) <= most,
         f"{at}{name}: expected at most {most} tokens in a row, got {tokens.size(1)}",

@@ -19,8 +19,9 @@ except ImportError as _error:
 
 from ..nn.upcycling import calibrate, order_shares
 from .attention_functions import attention_forward
+from .loading import from_pretrained
 from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
-from .upcycled_layers import convert, from_pretrained
+from .upcycled_layers import convert
 
 __all__ = [
     "SimplicialConfig",

@@ -22,7 +22,8 @@ from .._choices import Form, Norm, Normalizer, ScaleName
 from ..nn.checks import MOST_AXES, require, require_name, require_scale, require_whole
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
-from .attention_functions import attend, require_causal_model, stored
+from .attention_functions import attend, require_causal_model
+from .masks import stored
 from .model_files import config_told, require_enough_weights, require_plain_fields, weights_told
 
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]

@@ -23,6 +23,7 @@ from tiny_models import (
 import nsimplex.transformers
 from nsimplex.nn import HigherOrderPart
 from nsimplex.transformers import convert, from_pretrained, order_shares
+from nsimplex.transformers.families import FAMILIES, layers_of
 
 KINDS = ["llama", "mistral", "qwen2", "qwen3", "gpt2"]
 SOME = ["llama", "qwen3", "gpt2"]
@@ -124,21 +125,32 @@ def test_packed_documents_are_those_alone():
     close(own[0], torch.cat([logits(model, each)[0] for each in documents]))
 
 
-HEADS = ["ForCausalLM", "ForSequenceClassification", "ForTokenClassification"]
-HEADS += ["ForQuestionAnswering", "Model"]
-CLASSES = [
-    family + head for family in ("Llama", "Mistral", "Qwen2", "Qwen3", "GPT2") for head in HEADS
+AUTO = transformers.models.auto.modeling_auto
+MAPPINGS = [
+    AUTO.MODEL_MAPPING,
+    AUTO.MODEL_FOR_CAUSAL_LM_MAPPING,
+    AUTO.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    AUTO.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
+    AUTO.MODEL_FOR_QUESTION_ANSWERING_MAPPING,
 ]
-CLASSES = [name.replace("GPT2ForCausalLM", "GPT2LMHeadModel") for name in CLASSES]
-CLASSES += ["GPT2DoubleHeadsModel", "SimplicialForCausalLM", "SimplicialModel"]
+#: The classes that Transformers has for each family, and those of ours.
+CLASSES = {
+    mapping[config].__name__: kind
+    for kind in FAMILIES
+    for config in [transformers.CONFIG_MAPPING[kind]]
+    for mapping in MAPPINGS
+    if config in mapping
+}
+CLASSES["GPT2DoubleHeadsModel"] = "gpt2"
+CLASSES |= dict.fromkeys(("SimplicialForCausalLM", "SimplicialModel"), "simplicial")
 
 
 def saved(name, folder, **options):
     """A model of a class with tuples that take part, in a folder."""
-    kind = next(kind for kind in [*KINDS, "simplicial"] if name.lower().startswith(kind))
+    kind = CLASSES[name]
     torch.manual_seed(0)
     cls = getattr(nsimplex.transformers, name, None) or getattr(transformers, name)
-    model = cls(shape(kind, **options)).eval()
+    model = cls(shape(kind, num_hidden_layers=2, **options)).eval()
     if kind != "simplicial":
         convert(model, every=2, window=(4, 9))
         for part in parts_of(model):
@@ -375,6 +387,12 @@ def with_own_attention(index):
     return model
 
 
+def with_kind(kind):
+    model = build("qwen2")
+    model.config.layer_types = [kind] * 4
+    return model
+
+
 def with_own_forward():
     model = build("llama")
     layer = model.model.layers[1].self_attn
@@ -407,8 +425,46 @@ REFUSED = [
     (lambda: build("llama").to("meta"), dict(every=2), "some on the device meta"),
     (lambda: torch.compile(build("llama")), dict(every=2), "got OptimizedModule"),
     (lambda: torch.nn.Linear(2, 2), {}, "[convert] model: expected a"),
-    (lambda: tiny_model("opt"), dict(every=1), "got opt"),
-    (lambda: tiny_model("gemma2"), dict(every=1), "got gemma2"),
+    (
+        lambda: transformers.BloomModel(
+            transformers.BloomConfig(vocab_size=9, hidden_size=8, n_layer=1, n_head=2)
+        ),
+        dict(every=1),
+        "got bloom, whose layers have ALiBi",
+    ),
+    (
+        lambda: build("gemma2", attn_implementation="eager"),
+        dict(every=1),
+        "gemma2, whose layers have a cap of the logits",
+    ),
+    (
+        lambda: tiny_model("gpt_oss"),
+        dict(every=1),
+        "got gpt_oss, whose layers have attention sinks",
+    ),
+    (lambda: tiny_model("llama4_text"), dict(every=1), "got llama4_text"),
+    (
+        lambda: transformers.T5ForConditionalGeneration(
+            transformers.T5Config(d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+        ),
+        dict(every=1),
+        "got t5, whose layers have position biases",
+    ),
+    (
+        lambda: build("gpt2", add_cross_attention=True),
+        dict(every=1),
+        "a decoder without cross-attention",
+    ),
+    (
+        lambda: build("gemma", use_bidirectional_attention=True),
+        dict(every=1),
+        "expected layer 0 to see no later token, got use_bidirectional_attention",
+    ),
+    (
+        lambda: build("opt", max_position_embeddings=8),
+        dict(every=2, sample=tokens(1, 9)),
+        "sample: expected at most 8 tokens in a row, got 9",
+    ),
     (lambda: build("llama"), dict(every=5), "[convert] every"),
     (lambda: build("llama"), dict(every=2, window=(1, 2, 3)), "window"),
     (lambda: build("llama"), dict(every=2, order=1), "order"),
@@ -424,14 +480,9 @@ REFUSED = [
         "[convert] sample: expected int64 [B, T]",
     ),
     (
-        lambda: build("qwen2", use_sliding_window=True, sliding_window=4, max_window_layers=0),
+        lambda: with_kind("chunked_attention"),
         dict(every=2),
-        "expected layer 1 to have full attention, got sliding_attention",
-    ),
-    (
-        lambda: build("mistral", sliding_window=4),
-        dict(every=2),
-        "expected layer 1 to have full attention, got sliding_attention",
+        "expected layer 1 to have full or sliding attention, got chunked_attention",
     ),
     *[
         (lambda kind=kind: build(kind, is_causal=False), dict(every=2), "is_causal: expected True")
@@ -499,8 +550,11 @@ def test_a_copy_is_a_model_of_its_own(kind):
             parameter.zero_()
     for each in copies:
         close(logits(each, ids), expected)
-        name = "attn_pdrop" if kind == "gpt2" else "attention_dropout"
-        setattr(each.config, name, 0.9)
+        for layer in layers_of(each)[0]:
+            if kind == "gpt2":
+                layer.attn.attn_dropout.p = 0.9
+            else:
+                layer.self_attn.attention_dropout = 0.9
         each.train()
         assert not torch.equal(logits(each, ids), logits(each, ids))
 

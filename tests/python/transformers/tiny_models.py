@@ -19,26 +19,45 @@ CACHE = (
 )
 
 
+#: What configs of other families than Llama's say besides, or by other names.
+OWN = dict(
+    cohere=dict(use_qk_norm=True),
+    gemma=dict(head_dim=8),
+    gemma2=dict(head_dim=8, sliding_window=64),
+    gemma3_text=dict(head_dim=8, query_pre_attn_scalar=6, sliding_window=64),
+    gpt2=dict(attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0),
+    granite=dict(attention_multiplier=0.3, embedding_multiplier=2.0, residual_multiplier=0.7),
+    mistral=dict(sliding_window=None),
+    mixtral=dict(num_local_experts=4),
+    opt=dict(ffn_dim=48, word_embed_proj_dim=16, dropout=0.0),
+    phi=dict(qk_layernorm=True),
+    qwen3=dict(head_dim=8),
+    qwen3_moe=dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16, head_dim=8),
+    smollm3=dict(no_rope_layer_interval=2),
+)
+
+
 def shape(kind, **options):
-    common = dict(vocab_size=VOCABULARY, pad_token_id=PAD, bos_token_id=1, eos_token_id=None)
-    if kind == "gpt2":
-        common |= dict(n_embd=32, n_layer=4, n_head=4, n_positions=64)
-        common |= dict(attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0)
-        return transformers.GPT2Config(**{**common, **options})
-    common |= dict(
+    common = dict(
+        vocab_size=VOCABULARY,
+        pad_token_id=PAD,
+        bos_token_id=1,
+        eos_token_id=None,
         hidden_size=32,
-        intermediate_size=48,
         num_hidden_layers=4,
         num_attention_heads=4,
-        num_key_value_heads=2,
         max_position_embeddings=64,
     )
+    if kind not in ("gpt2", "opt"):
+        common["intermediate_size"] = 48
+    if kind not in ("gpt2", "opt", "gpt_neox"):
+        common["num_key_value_heads"] = 2
     if kind == "simplicial":
         return SimplicialConfig(**{**common, "every": 2, "window": (4, 9), **options})
-    if kind == "mistral":
-        common["sliding_window"] = None
-    names = dict(llama="Llama", mistral="Mistral", qwen2="Qwen2", qwen3="Qwen3")
-    return getattr(transformers, names[kind] + "Config")(**{**common, **options})
+    if "n_positions" in options:  # GPT-2's name
+        del common["max_position_embeddings"]
+    config = transformers.CONFIG_MAPPING[kind]
+    return config(**{**common, **OWN.get(kind, {}), **options})
 
 
 def build(kind, seed=0, gain=6.0, **options):

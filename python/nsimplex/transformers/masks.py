@@ -1,0 +1,227 @@
+"""The masks that layers of Transformers get, and what simplicial layers read in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers.masking_utils import eager_mask, sdpa_mask
+
+from .._arguments import describe
+
+__all__ = ["Seen", "kind_of", "make_mask", "seen_by", "stored"]
+
+
+def make_mask(
+    *,
+    batch_size: int,
+    attention_mask: Tensor | None = None,
+    allow_is_causal_skip: bool = True,
+    allow_is_bidirectional_skip: bool = False,
+    **shape,
+) -> Tensor:
+    """The mask of eager attention, also where eager or SDPA attention leaves it out: which tokens
+    are seen is never left to an attribute of a layer.
+
+    Where SDPA would leave it out, the mask remembers that it is causal or admits all, so that
+    :func:`attention_forward` need not read it.
+    """
+    skips: dict[str, Any] = dict(
+        allow_is_causal_skip=allow_is_causal_skip,
+        allow_is_bidirectional_skip=allow_is_bidirectional_skip,
+    )
+    own: dict[str, Any] = dict(batch_size=batch_size, attention_mask=attention_mask, **shape)
+    plain = not torch.compiler.is_compiling() and sdpa_mask(**skips, **own) is None
+    if not plain:
+        return eager_mask(**own)
+    row = eager_mask(**{**own, "batch_size": 1, "attention_mask": None})
+    mask = row.expand(batch_size, -1, -1, -1)
+    if not mask.is_inference():  # which counts no writes
+        kind = "causal" if allow_is_causal_skip else "all"
+        setattr(mask, "_nsimplex_kind", (kind, mask._version))  # noqa: B010
+    return mask
+
+
+def kind_of(mask: Tensor | None, queries: int, keys: int | None = None) -> str | None:
+    """ "causal" or "all" if :func:`make_mask` made the mask so and nobody wrote to it."""
+    if mask is None or torch.compiler.is_compiling():
+        return None
+    kind, version = getattr(mask, "_nsimplex_kind", (None, None))
+    fits = mask.size(-2) == queries and keys in (None, mask.size(-1))
+    return kind if fits and kind is not None and mask._version == version else None
+
+
+class Seen(NamedTuple):
+    """What a model's mask admits, as arguments of :func:`attend`.
+
+    ``keys`` bool [B, T] are tokens and no padding; None: all. ``documents`` int64 [n + 1] are
+    boundaries in the batch's rows one after the other; ``pairs`` bool [B, Tq, T] is any other mask.
+    ``positions`` int64 [B] are the slots of the queries; None: the queries end where the keys end.
+    """
+
+    keys: Tensor | None = None
+    documents: Tensor | None = None
+    pairs: Tensor | None = None
+    positions: Tensor | None = None
+
+
+def stored(
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    cache,
+    layer: int,
+    mask: Tensor | None,
+    window: int | None = None,
+) -> tuple[list[Tensor], list[Tensor], Seen]:
+    """Appends keys and values, N of [B, Hk, Tq, D] each, to a cache of Transformers (None: there is
+    none) and returns those of all tokens so far, with what the mask admits. A cache of a sliding
+    layer returns the last ones.
+
+    A step of one token with a static cache gets all slots, and the position of the query, and so
+    does every compiled call. Its shapes do not depend on the number of tokens, so it compiles
+    without a break of the graph.
+    """
+    width, value_width, queries = keys[0].size(3), values[0].size(3), keys[0].size(2)
+    if cache is None:
+        return [*keys], [*values], seen_by(mask, queries, queries, window)
+    packed = cache.update(torch.cat([*keys], -1), torch.cat([*values], -1), layer)
+    length, slots = cache.get_seq_length(layer), packed[0].size(2)
+    if isinstance(length, Tensor) and (queries == 1 or torch.compiler.is_compiling()):
+        first = length - queries
+        seen = seen_by(mask, queries, slots, window, first)
+        seen = seen._replace(positions=first.expand(packed[0].size(0)))
+    else:  # a static cache has empty slots behind the tokens
+        length = min(int(length), slots)
+        packed = [each[:, :, :length] for each in packed]
+        seen = seen_by(mask, queries, length, window)
+    return [*packed[0].split(width, -1)], [*packed[1].split(value_width, -1)], seen
+
+
+def seen_by(
+    mask: Tensor | None,
+    queries: int,
+    length: int,
+    window: int | None = None,
+    first: Tensor | None = None,
+) -> Seen:
+    """Reads a mask that Transformers made: [B, 1, Tq, T] bool or floating, or [B, T], or None.
+
+    Compiled code cannot choose by values: it takes a causal mask with padding, and checks it.
+
+    Args:
+        queries: Tq; the queries are the last ones of the tokens so far.
+        length: number of tokens so far; a longer mask goes on with slots that are empty.
+        window: the last tokens that the layer sees; None: all.
+        first: the slot of the first query; None: the queries end where the tokens end.
+
+    Raises:
+        ValueError: a mask that differs between heads or adds numbers to logits, or padding between
+            tokens.
+        RuntimeError: a mask that compiled code does not take.
+    """
+    if mask is None or kind_of(mask, queries) == "causal":
+        return Seen()
+    if torch.compiler.is_compiling() or mask.is_inference():  # no count of writes to it
+        return _read(mask, queries, length, window, first)
+    memo, state = getattr(mask, "_nsimplex_seen", None), (queries, length, window, mask._version)
+    if memo is None or memo[0] != state:
+        memo = state, _read(mask, queries, length, window, first)
+        setattr(mask, "_nsimplex_seen", memo)  # noqa: B010, for the next layer
+    return memo[1]
+
+
+def _read(
+    mask: Tensor, queries: int, length: int, window: int | None, first: Tensor | None
+) -> Seen:
+    admitted = _admitted(mask, length)
+    if admitted.dim() == 2:
+        return _of_keys(F.pad(admitted, (0, length - admitted.size(1))))
+    places = torch.arange(queries, device=mask.device) + (
+        length - queries if first is None else first
+    )
+    row, column = places[:, None], torch.arange(length, device=mask.device)
+    inside = column <= row if window is None else (column <= row) & (column > row - window)
+    keys = admitted.any(1)
+    usual = (admitted == inside & keys[:, None, :]).all()
+    if torch.compiler.is_compiling():
+        _require(
+            usual,
+            "[nsimplex] attention_mask: expected a causal mask with padding in compiled code, got "
+            "another one",
+        )
+        return _of_keys(keys)
+    if usual:
+        return _of_keys(keys)
+    if (admitted & (column > row)).any():
+        raise ValueError(
+            "[nsimplex] attention_mask: expected tokens that see none after them, got some that "
+            "do; simplicial layers are causal"
+        )
+    documents = _documents(admitted, inside) if queries == length else None
+    return Seen(pairs=admitted) if documents is None else documents
+
+
+def _documents(admitted: Tensor, inside: Tensor) -> Seen | None:
+    """Documents one after the other, if a mask [B, T, T] shows these, within ``inside`` [T, T]."""
+    column = torch.arange(admitted.size(1), device=admitted.device)
+    own = admitted.diagonal(dim1=1, dim2=2)
+    begins = torch.where(own, admitted.int().argmax(-1), column) == column
+    start = torch.where(begins, column, 0).cummax(1).values
+    seen = inside & (column >= start[:, :, None]) & own[:, None, :]
+    if not torch.equal(admitted & own[:, :, None], seen & own[:, :, None]):
+        return None
+    return Seen(None if own.all() else own, _boundaries(begins))
+
+
+def _admitted(mask: Tensor, length: int) -> Tensor:
+    """A mask as bool, [B, T] or [B, Tq, T]."""
+    if not isinstance(mask, Tensor) or mask.dim() not in (2, 4):
+        raise ValueError(
+            "[nsimplex] attention_mask: expected a tensor [B, T] or [B, 1, Tq, T], got "
+            f"{describe(mask)}; use attn_implementation 'eager', 'sdpa' or 'nsimplex'"
+        )
+    if mask.dim() == 2:
+        return mask[:, :length].bool()
+    if mask.size(1) != 1:
+        raise ValueError(
+            f"[nsimplex] attention_mask: expected one mask for all heads, got {mask.size(1)}"
+        )
+    mask = mask[:, 0, :, :length]
+    if mask.dtype == torch.bool:
+        return mask
+    admitted = mask > torch.finfo(mask.dtype).min / 2
+    _require(
+        ~(admitted & (mask != 0)).any(),
+        "[nsimplex] attention_mask: expected 0 or the least number, got a bias of logits",
+    )
+    return admitted
+
+
+def _of_keys(keys: Tensor) -> Seen:
+    if not torch.compiler.is_compiling() and keys.all():
+        return Seen()
+    runs = keys[:, :1].sum(1) + (keys[:, 1:] & ~keys[:, :-1]).sum(1)
+    _require(
+        (runs <= 1).all(),
+        "[nsimplex] attention_mask: expected padding before or after the tokens, got padding "
+        "between them, which windows would count; pad on the left",
+    )
+    return Seen(keys)
+
+
+def _require(holds: Tensor, message: str) -> None:
+    """Checks what a tensor says: at once, or when compiled code runs."""
+    if torch.compiler.is_compiling():
+        torch._assert_async(holds, message)
+    elif not holds:
+        raise ValueError(message)
+
+
+def _boundaries(begins: Tensor) -> Tensor:
+    begins = begins.clone()
+    begins[:, 0] = True  # a row of the batch begins a new document
+    ends = torch.tensor([begins.numel()], device=begins.device)
+    return torch.cat([begins.flatten().nonzero()[:, 0], ends])
