@@ -215,7 +215,7 @@ def _of_keys(keys: Tensor) -> Seen:
 def _require(holds: Tensor, message: str) -> None:
     """Checks what a tensor says: at once, or when compiled code runs."""
     if torch.compiler.is_compiling():
-        torch._assert_async(holds, message)
+        torch.ops.aten._assert_async.msg(holds, message)
     elif not holds:
         raise ValueError(message)
 

@@ -46,6 +46,18 @@ def logits(model, ids, mask=None):
         return model(ids, attention_mask=mask, position_ids=positions).logits
 
 
+def compiled(model):
+    """A model that compiles whole, and the graphs of its calls so far."""
+    torch._dynamo.reset()
+    graphs = []
+
+    def counting(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    return torch.compile(model, fullgraph=True, backend=counting), graphs
+
+
 def close(own, expected):
     torch.testing.assert_close(own, expected, rtol=1e-4, atol=2e-5)
 
@@ -97,6 +109,66 @@ def test_a_padded_row_is_the_row_alone(name):
         close(own[i, : row.size(1)], logits(model, row)[0])
 
 
+@pytest.mark.parametrize("name", ["product", "nsimplex"])
+def test_a_padded_text_and_a_chunk_of_a_static_cache_compile_whole(name):
+    model = build("simplicial", **SHAPES[name])
+    ids, mask, _ = padded()
+    expected = logits(model, ids, mask)
+    whole, graphs = compiled(model)
+    close(logits(whole, ids, mask)[mask.bool()], expected[mask.bool()])
+    assert len(graphs) == 1
+    cache = transformers.StaticCache(config=model.config, max_cache_len=20)
+    given = dict(attention_mask=mask, use_cache=True, **{CACHE: cache})
+    places = positions_of(mask)
+    with torch.no_grad():
+        model(ids[:, :7], **{**given, "attention_mask": mask[:, :7]}, position_ids=places[:, :7])
+        chunk, graphs = compiled(model)
+        own = chunk(ids[:, 7:], **given, position_ids=places[:, 7:]).logits
+    close(own, expected[:, 7:])
+    assert len(graphs) == 1
+
+
+def test_compiled_code_refuses_masks_that_it_does_not_take():
+    model, ids = build("simplicial", num_hidden_layers=1, every=1), tokens(1, 9)
+    whole, _ = compiled(model)
+    hole, bias = torch.ones(1, 9, dtype=torch.long), torch.zeros(1, 1, 9, 9)
+    hole[0, 4] = 0
+    bias.masked_fill_(torch.ones(9, 9).triu(1).bool(), -torch.inf)
+    bias[..., 5, 1] = 0.5
+    for given, said in (
+        (dict(position_ids=torch.cat([torch.arange(4), torch.arange(5)])[None]), "a causal mask"),
+        (dict(attention_mask=hole), "padding before or after the tokens"),
+        (dict(attention_mask=bias), "got a bias of logits"),
+        (dict(attention_mask=torch.ones(1, 1, 9, 9, dtype=torch.bool)), "a causal mask"),
+    ):
+        with pytest.raises(RuntimeError, match=rf"\[nsimplex\] attention_mask: .*{said}") as caught:
+            whole(ids, use_cache=False, **given)
+        assert "\n" not in str(caught.value)
+
+
+class Logits(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, mask):
+        return self.model(ids, attention_mask=mask, use_cache=False).logits
+
+
+@pytest.mark.parametrize("kind", ["simplicial", "llama"])
+def test_a_model_is_exported_for_texts_of_every_length(kind):
+    model = build(kind) if kind == "simplicial" else convert(build(kind), every=2, window=(4, 9))
+    ids, mask, _ = padded()
+    length = {1: torch.export.Dim("length", min=3, max=64)}
+    with torch.no_grad():
+        program = torch.export.export(
+            Logits(model), (ids, mask), dynamic_shapes=dict(ids=length, mask=length)
+        )
+        ids, mask, _ = padded((17, 2, 9))
+        own = program.module()(ids, mask)
+        close(own[mask.bool()], Logits(model)(ids, mask)[mask.bool()])
+
+
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("name", SOME)
 def test_generated_rows_of_a_padded_batch_are_those_alone(name, static):
@@ -124,14 +196,7 @@ def test_a_step_with_a_static_cache_compiles_whole(name, given):
     places = positions_of(whole)
     expected = logits(model, torch.cat([ids, new], 1), whole)[:, -4:]
     cache = transformers.StaticCache(config=model.config, max_cache_len=20)
-    torch._dynamo.reset()
-    graphs = []
-
-    def counting(graph, _):
-        graphs.append(graph)
-        return graph.forward
-
-    step = torch.compile(model, fullgraph=True, backend=counting)
+    step, graphs = compiled(model)
     with torch.no_grad():
         model(
             ids, attention_mask=mask, position_ids=places[:, :12], use_cache=True, **{CACHE: cache}
