@@ -72,6 +72,7 @@ const std::vector<Shape> kOptions{
            }),
     option("distinct", 64, [](auto& problem) { problem.distinct = Distinct::axes; }),
     option("dropout", 64, [](auto& problem) { problem.dropout = {.p = 0.1, .seed = 1}; }),
+    option("softcap", 64, [](auto& problem) { problem.softcap = 2.0; }),
     option("sigmoid", 64, [](auto& problem) { problem.normalizer = Normalizer::sigmoid; }),
     option("relu", 64, [](auto& problem) { problem.normalizer = Normalizer::relu; }),
 };

@@ -72,6 +72,8 @@ struct AttentionOptions {
   Reduce reduce = Reduce::product;
   Normalizer normalizer = Normalizer::softmax;
   std::optional<Scale> scale;  ///< absent: Scale::standard
+  /// c > 0: a logit x becomes c tanh(x / c), before the mask is added. Absent: logits stay.
+  std::optional<double> softcap;
 
   /// int64 or int32, [N, B] or [B]. Keys at and beyond a length are masked and never read. Lengths
   /// do not shift positions: without `query_positions`, an axis whose mask depends on positions

@@ -55,6 +55,7 @@ struct SimplicialAttentionOptions {
 
   HeadNorm norm = HeadNorm::none;
   std::variant<ScalePreset, Scale> scale = ScalePreset::standard;
+  std::optional<double> softcap;  ///< as in AttentionOptions
   bool causal = false;
   std::vector<Window> window;  ///< empty: unbounded; one entry: every axis; else N entries
   Form form = Form::product;
@@ -84,7 +85,7 @@ struct SimplicialAttentionOptions {
   bool bias = false;     ///< whether the projections have biases; they start at 0
 
   /// Which tuples are computed (nsimplex/routing.h), without window (Linear takes one), face,
-  /// augment, distinct, dropout and contexts.
+  /// augment, distinct, softcap, dropout and contexts.
   Select select;
 
   /// Empty, or one order per head instead of `order`; the heads of a key head share one. The heads

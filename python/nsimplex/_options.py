@@ -111,6 +111,7 @@ class _Formula(TypedDict, total=False):
     reduce: Reduce
     normalizer: Normalizer
     scale: Scale
+    softcap: float | None
     sink: Tensor | None
     seed: int | None
     order_bias: Tensor | None

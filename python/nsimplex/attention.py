@@ -66,6 +66,7 @@ def attention(
     seed: int | None = None,
     query_positions: Tensor | None = None,
     order_bias: Tensor | None = None,
+    softcap: float | None = None,
     return_lse: bool = False,
     layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -144,6 +145,8 @@ def attention(
             outside the keys. Not with ``cu_seqlens``.
         order_bias: [N, Hq], floating, differentiable; needs ``augment`` and a softmax. Row n - 1 is
             added to the logits of all tuples of n keys. A large negative row removes an order.
+        softcap: c > 0 replaces a logit x by c tanh(x / c), before ``mask`` and ``order_bias`` are
+            added. None leaves the logits as they are.
         return_lse: return (out, lse).
         layout: "bhtd", [B, heads, T, D] as above; or "bthd", [B, T, heads, D] for query, keys,
             values and out, as in FlashAttention. Both are read and written without a copy. The

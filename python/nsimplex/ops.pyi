@@ -14,6 +14,7 @@ def attention(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def attention_backward(
@@ -26,6 +27,7 @@ def attention_backward(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None,
 ) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor, Tensor]: ...
 
 def attention_reference(
@@ -37,6 +39,7 @@ def attention_reference(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def attention_tuples(
@@ -53,6 +56,7 @@ def attention_weights(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None,
 ) -> Tensor: ...
 
 def attention_workspace(
@@ -64,6 +68,7 @@ def attention_workspace(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None,
 ) -> tuple[int, int]: ...
 
 def ball_points(tangents: Tensor) -> Tensor: ...
@@ -253,6 +258,7 @@ def face_attention(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def feature_map(
@@ -510,6 +516,7 @@ def topk_tuples(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def weight_bounds(

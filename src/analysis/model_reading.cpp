@@ -30,7 +30,7 @@ bool attends_to_all(const SimplicialAttentionImpl& layer) {
 // Whether the weights are softmaxes of products, as the metrics and bounds require.
 bool has_plain_weights(const SimplicialAttentionOptions& o) {
   return o.form == Form::product && o.normalizer == Normalizer::softmax && o.augment.empty() &&
-         !o.face;
+         !o.face && !o.softcap;
 }
 
 void read_tokens(LayerReading& reading, const Tensor& x) {

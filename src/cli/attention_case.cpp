@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <sstream>
@@ -99,6 +100,7 @@ AttentionInputs make_inputs(const AttentionCase& shape, uint64_t seed) {
   if (options.normalizer == Normalizer::softmax_sink) {
     options.sink = at::randn({shape.heads}, generator, at::kDouble).to(scalar_type(shape.dtype));
   }
+  if (shape.softcap > 0) options.softcap = shape.softcap;
   options.dropout_p = shape.dropout;
   if (shape.dropout > 0) options.seed = kDropoutSeed;
   return inputs;
@@ -164,6 +166,8 @@ void add_attention_flags(CLI::App& command, AttentionCase& shape) {
   shown(offer(
       command.add_option("--mask", shape.mask, "Random mask over tuples: none, boolean, additive"),
       names_of<MaskKind>()));
+  shown(command.add_option("--softcap", shape.softcap,
+                           "Cap c of the logits, c tanh(x / c); 0: none"));
   shown(command.add_option("--dropout", shape.dropout, "Share of the tuples that is dropped"));
   shown(offer(command.add_option("--scale", shape.scale, "Scale of the logits: standard or unit"),
               names_of<ScalePreset>()));
@@ -222,6 +226,8 @@ void complete(AttentionCase& shape) {
       std::accumulate(shape.documents.begin(), shape.documents.end(), int64_t{0});
   require(shape.documents.empty() || packed == shape.seq,
           "--documents: expected lengths that add up to ", shape.seq, ", got ", packed);
+  require(shape.softcap >= 0 && std::isfinite(shape.softcap), "--softcap: expected 0 or more, got ",
+          shape.softcap);
   require(shape.dropout >= 0 && shape.dropout < 1, "--dropout: expected 0 to below 1, got ",
           shape.dropout);
   shape.dtype = name_of(scalar_type(shape.dtype));

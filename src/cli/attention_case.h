@@ -44,6 +44,7 @@ struct AttentionCase {
   std::vector<int64_t> documents;  ///< lengths of packed documents; empty: one
   bool key_masks = false;          ///< every axis masks some keys
   std::string mask = "none";       ///< none, boolean or additive
+  double softcap = 0.0;            ///< 0: none
   double dropout = 0.0;
   std::string dtype = "float32";
   double amplitude = 1.0;     ///< standard deviation of query, keys and values

@@ -78,6 +78,8 @@ void check_scores(const Options& o, const std::string& at) {
     require(std::isfinite(scale->logit) && std::isfinite(scale->output), at,
             "scale: expected finite factors, got ", scale->logit, " and ", scale->output);
   }
+  require(!o.softcap || (std::isfinite(*o.softcap) && *o.softcap > 0), at,
+          "softcap: expected a positive finite number, got ", o.softcap.value_or(0));
   require(o.form == Form::product || o.head_dim % (o.order + 1) == 0, at,
           "head_dim: expected a multiple of order + 1 = ", o.order + 1,
           " for form determinant, got ", o.head_dim);
@@ -151,6 +153,7 @@ void check_select(const Options& o, const std::string& at) {
           " axes");
   require(o.dropout == 0, at, "dropout: expected none", beside, ", got ", o.dropout);
   require(o.distinct == Distinct::none, at, "distinct: expected none", beside);
+  require(!o.softcap, at, "softcap: expected none", beside, ", got ", o.softcap.value_or(0));
   if (std::holds_alternative<Linear>(o.select)) {
     require(o.form == Form::product, at, "form: expected product, the one that separates");
     require(plain_reduce(o) == Reduce::product, at,

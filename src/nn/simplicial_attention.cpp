@@ -217,6 +217,7 @@ AttentionOptions SimplicialAttentionImpl::attention_options() const {
   options.form = options_.form;
   options.reduce = detail::plain_reduce(options_).value_or(Reduce::product);
   options.scale = scale();
+  options.softcap = options_.softcap;
   options.normalizer = options_.normalizer;
   if (sink_.defined()) options.sink = sink_;
   options.distinct = options_.distinct;
@@ -285,7 +286,7 @@ at::Tensor SimplicialAttentionImpl::forward_masked(const at::Tensor& x, const At
   for (at::Tensor& part : parts) part = heads_first(part);
   const auto [out, lse] = attend_to_window(parts, masks);
   const bool plain = o.normalizer == Normalizer::softmax && o.augment.empty() && !o.face &&
-                     o.distinct == Distinct::none;
+                     o.distinct == Distinct::none && !o.softcap;
   const bool of_pairs =
       o.order == 1 && o.window.empty() && plain && !detail::restricts(masks) && contexts.empty();
   leave_pairs(parts, of_pairs ? std::optional(lse) : std::nullopt);

@@ -119,6 +119,7 @@ void DenseData::fill(DenseProblem<float>& problem) const {
   problem.value_dim = shape.value_dim;
   problem.logit_scale = shape.logit_scale;
   problem.output_scale = shape.output_scale;
+  problem.softcap = shape.softcap;
   problem.query = query.view();
   for (int m = 0; m < problem.order; ++m) {
     DenseAxis<float>& axis = problem.axes[m];

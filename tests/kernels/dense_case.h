@@ -29,7 +29,7 @@ struct DenseCase {
   bool causal = false;
   ValueReduce reduce = ValueReduce::product;
   std::vector<std::vector<int64_t>> key_lengths;  ///< [order][batch]; an empty entry: all keys
-  double logit_scale = 0.5, output_scale = 0.75;
+  double logit_scale = 0.5, output_scale = 0.75, softcap = 0.0;
   float key_spread = 1.0f;  ///< standard deviation of keys and queries
   bool strided = false;     ///< [batch, row, head, channel] with odd row strides
 

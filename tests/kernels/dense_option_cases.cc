@@ -146,6 +146,33 @@ void add_normalizers(std::vector<DenseCase>& cases) {
   }));
 }
 
+void add_softcaps(std::vector<DenseCase>& cases) {
+  const auto capped = [](const char* name, std::vector<int64_t> lengths, double softcap) {
+    DenseCase shape = small(name, std::move(lengths));
+    shape.softcap = softcap;
+    return shape;
+  };
+  cases.push_back(capped("softcap", {11, 75}, 0.8));
+  cases.push_back(capped("softcap_wide", {11, 75}, 50.0));
+  cases.push_back(with(capped("softcap_order1_causal", {130}, 0.5), [](DenseCase& s) {
+    s.queries = 130;
+    s.causal = true;
+  }));
+  cases.push_back(with(capped("softcap_windows_mask", {40, 40}, 0.3), [](DenseCase& s) {
+    s.window = {{5, 2}, {30, 0}};
+    s.mask = MaskKind::additive;
+    s.dropout = 0.2;
+  }));
+  cases.push_back(with(capped("softcap_determinant_sigmoid", {4, 5, 40}, 1.5), [](DenseCase& s) {
+    s.form = Form::determinant;
+    s.normalizer = Normalizer::sigmoid;
+  }));
+  cases.push_back(with(capped("softcap_split", {3, 700}, 0.4), [](DenseCase& s) {
+    s.queries = 2;
+    s.reduce = ValueReduce::sum;
+  }));
+}
+
 void add_dropout(std::vector<DenseCase>& cases) {
   const auto dropped = [](const char* name) {
     DenseCase shape = small(name);
@@ -219,6 +246,7 @@ std::vector<DenseCase> option_cases() {
   add_documents(cases);
   add_masks(cases);
   add_normalizers(cases);
+  add_softcaps(cases);
   add_dropout(cases);
   add_combinations(cases);
   return cases;

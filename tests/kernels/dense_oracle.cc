@@ -156,8 +156,20 @@ struct Query {
     return all;
   }
 
+  Real before_cap(const Tuple& tuple) const {
+    return static_cast<Real>(p.logit_scale) * form_of(p.form, vectors(tuple));
+  }
+
+  // The derivative of a soft cap, c tanh(x / c).
+  Real cap_slope(const Tuple& tuple) const {
+    if (p.softcap == 0.0) return 1.0L;
+    const Real y = std::tanh(before_cap(tuple) / p.softcap);
+    return 1.0L - y * y;
+  }
+
   Real logit(const Tuple& tuple) const {
-    const Real form = static_cast<Real>(p.logit_scale) * form_of(p.form, vectors(tuple));
+    Real form = before_cap(tuple);
+    if (p.softcap > 0.0) form = p.softcap * std::tanh(form / p.softcap);
     return p.mask.logits ? form + static_cast<Real>(p.mask.logits[mask_offset(tuple)]) : form;
   }
 
@@ -281,8 +293,8 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
     for (size_t t = 0; t < tuples.size(); ++t) {
       const Tuple& tuple = tuples[t];
       const Vectors vectors = query.vectors(tuple);
-      const Real grad_form =
-          static_cast<Real>(p.logit_scale) * weights.slope[t] * (grad_weight[t] - common);
+      const Real grad_form = static_cast<Real>(p.logit_scale) * query.cap_slope(tuple) *
+                             weights.slope[t] * (grad_weight[t] - common);
       for (int64_t a = 0; a < p.dim && grad_form != 0.0L; ++a) {
         for (int target = -1; target < p.order; ++target) {  // -1: the query
           const Real share = grad_form * form_derivative(p.form, vectors, target + 1, a);

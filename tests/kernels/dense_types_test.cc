@@ -76,6 +76,7 @@ struct TypedData {
     problem.value_dim = other.value_dim;
     problem.logit_scale = other.logit_scale;
     problem.output_scale = other.output_scale;
+    problem.softcap = other.softcap;
     problem.query = query.view();
     for (int m = 0; m < other.order; ++m) {
       problem.axes[m].key = keys[m].view();

@@ -121,6 +121,7 @@ def _covered(call: AttentionCall) -> bool:
         and options.get("reduce", "product") == "product"
         and options.get("normalizer", "softmax") == "softmax"
         and not options.get("augment")
+        and options.get("softcap") is None
     )
 
 

@@ -303,6 +303,7 @@ def operator_derivatives(call: AttentionCall, options: Ascent) -> dict[str, Any]
         and given.get("reduce", "product") == "product"
         and given.get("normalizer", "softmax") == "softmax"
         and not given.get("augment")
+        and given.get("softcap") is None
     ):
         rms = [float(inf_rms(x)) for x in inputs]
         sizes = (order, call.query.size(-1), call.values[0].size(-1), call.scale, rms)

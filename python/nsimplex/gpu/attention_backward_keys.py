@@ -22,6 +22,7 @@ from .tuple_terms import (
     admitted,
     at,
     begin_of,
+    capped,
     dropout_factor,
     end_of,
     first_at_least,
@@ -72,7 +73,7 @@ def attention_backward_keys_kernel(
         # With several leading axes their ``most`` where division by it should be cheap; else 0.
         MOSTS: tl.constexpr,
         WANT_K: tl.constexpr, WANT_V: tl.constexpr,  # inner keys, inner values
-        PRECISION: tl.constexpr):
+        CAP: tl.constexpr, PRECISION: tl.constexpr):
     """A tile of inner keys stays, and the rows (query, head, leading tuple) of all queries that see
     it pass by: dV += P^T G, dK += dS^T U. The products are transposed, with keys first."""
     LEADING: tl.constexpr = ORDER - 1
@@ -247,6 +248,8 @@ def attention_backward_keys_kernel(
                 pair = pair & ~(added == float("-inf"))
 
         s = tl.dot(kt, tl.trans(u), input_precision=PRECISION)
+        if CAP > 0:
+            s, cap_slope = capped(s, CAP)
         p, x = weights_of(s, added, base[None, :], shift[None, :], factor[None, :], scale,
                           NORMALIZER, ADDED, SCALED, False)
         p = tl.where(pair, p, 0.0)
@@ -267,6 +270,8 @@ def attention_backward_keys_kernel(
             if NORMALIZER == RELU:
                 slope = tl.where(pair, slope, 0.0)
             slope = without_whole(slope, p, ROUNDED)
+            if CAP > 0:
+                slope = slope * cap_slope
             ds = (slope * (dp * output_scale - delta[None, :])).to(type)
         if WANT_V:
             dv = tl.dot(w.to(type), g, dv, input_precision=PRECISION)

@@ -25,6 +25,7 @@ from .tuple_terms import (
     admitted,
     at,
     begin_of,
+    capped,
     dropout_factor,
     end_of,
     hashed_seed,
@@ -40,7 +41,7 @@ from .tuple_terms import (
 def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_stride, start, column,
           pair, added, kept, c, cv, scale, output_scale,
           MASKED: tl.constexpr, ADDED: tl.constexpr, SCALED: tl.constexpr, DROPOUT: tl.constexpr,
-          NORMALIZER: tl.constexpr, SUM: tl.constexpr, ROUNDED: tl.constexpr,
+          NORMALIZER: tl.constexpr, SUM: tl.constexpr, ROUNDED: tl.constexpr, CAP: tl.constexpr,
           NEED_DU: tl.constexpr, NEED_Y: tl.constexpr,
           D: tl.constexpr, DV: tl.constexpr, DP: tl.constexpr, DVP: tl.constexpr,
           BN: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr):
@@ -52,6 +53,8 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
     kt = load_rows(kp + start64 * k_stride, n * k_stride, c, column, D, DP)
     vt = load_rows(vp + start64 * v_stride, n * v_stride, cv, column, DV, DVP)
     s = tl.dot(u, tl.trans(kt), input_precision=PRECISION)
+    if CAP > 0:
+        s, cap_slope = capped(s, CAP)
     p, x = weights_of(s, added, base, shift, factor, scale, NORMALIZER, ADDED, SCALED, not MASKED)
     if MASKED:
         p = tl.where(pair, p, 0.0)
@@ -68,6 +71,8 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
         if MASKED and NORMALIZER == RELU:
             slope = tl.where(pair, slope, 0.0)
         slope = without_whole(slope, p, ROUNDED)
+        if CAP > 0:
+            slope = slope * cap_slope
         ds = (slope * (dp * output_scale - delta)).to(kt.dtype)
     if NEED_Y:
         if SUM:
@@ -151,7 +156,7 @@ def attention_backward_rows_kernel(
         EVEN: tl.constexpr,  # the group is a multiple of BH
         # Gradients of the query, the leading keys and the leading values.
         WANT_Q: tl.constexpr, WANT_K: tl.constexpr, WANT_V: tl.constexpr,
-        PRECISION: tl.constexpr):
+        CAP: tl.constexpr, PRECISION: tl.constexpr):
     """Rows of a product are (query of the block, head of the group, leading tuple of the box), and
     tiles of inner keys pass by: dU = dS K, Y = P V.
 
@@ -347,7 +352,7 @@ def attention_backward_rows_kernel(
                         u, g, du, y, share[:, None], shift[:, None], delta[:, None], base[:, None],
                         factor[:, None], kp, vp, k_strides[2], v_strides[2], lo + tile * BN, column,
                         pair, added, kept, c, cv, scale, output_scale, PAIRS, ADDED, SCALED,
-                        DROPOUT, NORMALIZER, SUM, ROUNDED, NEED_DU, NEED_Y, D, DV, DP, DVP, BN,
+                        DROPOUT, NORMALIZER, SUM, ROUNDED, CAP, NEED_DU, NEED_Y, D, DV, DP, DVP, BN,
                         WIDE, PRECISION)
 
                 # The rows become gradients of the leading values and keys, and of the query. The

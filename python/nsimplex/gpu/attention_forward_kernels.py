@@ -74,7 +74,9 @@ def attention_forward_kernel(
         CALLERS: tl.constexpr,  # the caller's index of every axis
         TABLE: tl.constexpr, POSITIONS: tl.constexpr, KEY_MASKS: tl.constexpr, MASK: tl.constexpr,
         SINK: tl.constexpr, DISTINCT: tl.constexpr, DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr,
-        SUM: tl.constexpr, SPLIT: tl.constexpr, STATES: tl.constexpr, PRECISION: tl.constexpr):
+        SUM: tl.constexpr, SPLIT: tl.constexpr, STATES: tl.constexpr,
+        CAP: tl.constexpr,  # see capped(); 0: none
+        PRECISION: tl.constexpr):
     LEADING: tl.constexpr = ORDER - 1
     QH: tl.constexpr = BQ * BH
     BM: tl.constexpr = QH * BJ
@@ -226,7 +228,7 @@ def attention_forward_kernel(
                 y, top, total, kept, base = softmax_tile(
                     u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, None,
                     None, None, None, c, cv, scale2, D, DV, False, False, False, NORMALIZER,
-                    PRECISION)
+                    CAP, PRECISION)
         for tile in range(0, edge_tiles):
             start = lo + tile * BN
             if not ONE_LOOP:
@@ -269,7 +271,8 @@ def attention_forward_kernel(
                     hashes[:, None] ^ key_hashes[None, :], threshold, keep_scale)
             y, top, total, kept, base = softmax_tile(
                 u, y, top, total, kept, base, kp, vp, k_strides[2], v_strides[2], key, column, pair,
-                added, factor, c, cv, scale2, D, DV, True, ADDED, DROPOUT, NORMALIZER, PRECISION)
+                added, factor, c, cv, scale2, D, DV, True, ADDED, DROPOUT, NORMALIZER, CAP,
+                PRECISION)
 
         if CARRY:
             since, since_base = best, best_base

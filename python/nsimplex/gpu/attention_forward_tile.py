@@ -9,6 +9,7 @@ from .tuple_terms import (
     MOST_BASE,
     SIGMOID,
     SOFTMAX,
+    capped,
     finite_or_zero,
     sigmoid,
 )
@@ -20,7 +21,7 @@ def softmax_tile(
         u, y, top, total, kept, base, kp, vp, k_stride, v_stride, key, column, pair, added, factor,
         c, cv, scale2, D: tl.constexpr, DV: tl.constexpr, MASKED: tl.constexpr,
         ADDED: tl.constexpr, DROPOUT: tl.constexpr, NORMALIZER: tl.constexpr,
-        PRECISION: tl.constexpr):
+        CAP: tl.constexpr, PRECISION: tl.constexpr):
     """One tile of inner keys: running state of every row (base, maximum top, sum total, sum of the
     kept weights) and the weighted values y."""
     k_place = kp + (key * k_stride)[:, None] + c[None, :]
@@ -31,6 +32,8 @@ def softmax_tile(
     else:
         kt = tl.load(k_place, mask=(c < D)[None, :], other=0.0)
     s = tl.dot(u, tl.trans(kt), input_precision=PRECISION)
+    if CAP > 0:
+        s, _ = capped(s, CAP)
     if NORMALIZER == SOFTMAX:
         if ADDED:
             new_base = tl.maximum(base, tl.max(tl.where(pair, added, float("-inf")), 1))

@@ -95,6 +95,7 @@ def applies(
         and options.mask is None
         and options.key_masks is None
         and options.dropout_p == 0
+        and options.softcap is None
     )
 
 

@@ -67,6 +67,12 @@ def normalizer_code(options: Options) -> int:
     return codes.get(options.normalizer, tuple_terms.SOFTMAX).value
 
 
+def softcap_argument(options: Options) -> float:
+    """The cap of products of channels, from which the kernels know no scale yet; 0: none."""
+    scale = abs(options.logit_scale)
+    return options.softcap / scale if options.softcap is not None and scale > 0 else 0.0
+
+
 def sink_argument(options: Options) -> Tensor | None:
     """The sink in fp32, if the normalizer has one."""
     if options.normalizer != "softmax_sink":
@@ -153,4 +159,5 @@ def term_arguments(
         "DROPOUT": options.dropout_p > 0,
         "NORMALIZER": normalizer_code(options),
         "SUM": options.reduce == "sum" and len(keys) > 1,
+        "CAP": softcap_argument(options),
     }

@@ -138,6 +138,13 @@ def sigmoid(x):
 
 
 @triton.jit
+def capped(s, CAP: tl.constexpr):
+    """CAP tanh(s / CAP), a soft cap, and its derivative."""
+    y = 1.0 - 2.0 / (1.0 + tl.exp2(s * (2.0 * LOG2E / CAP)))
+    return CAP * y, 1.0 - y * y
+
+
+@triton.jit
 def load_rows(base, offsets, c, ok, D: tl.constexpr, DP: tl.constexpr):
     """[rows, channels], zeros in rows that are left out."""
     if D == DP:

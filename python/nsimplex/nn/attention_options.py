@@ -42,5 +42,6 @@ class LayerOptions(TypedDict, total=False):
     dropout: float
     bias: bool
     orders: Sequence[int] | None
+    softcap: float | None
     device: torch.device | str | None
     dtype: torch.dtype | None

@@ -105,6 +105,8 @@ def check_layer(at: str, head_dim: int, o: dict) -> None:
     require_scale(at, o["scale"])
     require_window(name, o["window"], order)
     require_positive(at, rotary_base=o["rotary_base"])
+    if o["softcap"] is not None:
+        require_positive(at, softcap=o["softcap"])
     normalizers = ("softmax", "softmax_sink", "sigmoid", "relu")
     require_name(at, "normalizer", o["normalizer"], normalizers)
     require_name(at, "distinct", o["distinct"], ("none", "axes", "with_query"))
@@ -204,7 +206,7 @@ def _check_select(at: str, o: dict) -> None:
     count = len(o["context_dims"])
     require(not count, f"{at}context_dims: expected none beside select {kind}, got {count}")
     why = f"beside select {kind}"
-    _refuse(at, o, why, face=False, augment=None, dropout=0.0)
+    _refuse(at, o, why, face=False, augment=None, dropout=0.0, softcap=None)
     require(o["distinct"] == "none", f"{at}distinct: expected none {why}, got {o['distinct']!r}")
     if isinstance(select, Linear):
         _refuse(at, o, why, normalizer="softmax")

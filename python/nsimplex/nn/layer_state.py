@@ -36,7 +36,7 @@ STATE = ("dropout", "loss_weight", "warms_up", "measures_mass", "keep_pairs")
 _FIXED = frozenset(
     "dim heads kv_heads head_dim order orders context_dims norm scale causal window form reduce "
     "unit_layer rotary rotary_base allow_non_invariant normalizer face augment distinct bias "
-    "select pattern keys k features options attention_options device dtype".split()
+    "softcap select pattern keys k features options attention_options device dtype".split()
 )
 
 

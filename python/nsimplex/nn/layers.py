@@ -75,7 +75,7 @@ class SimplicialAttention(CachedTuples):
         context_dims: empty for self-attention, else one width per axis.
         norm: "none", "qk" or "qkv": which projections are RMS-normalised (per head, no gain) before
             attention. Only "qkv" with scale="unit" has the sensitivity guarantee.
-        scale, causal, window, form, distinct: as in :func:`nsimplex.attention`.
+        scale, softcap, causal, window, form, distinct: as in :func:`nsimplex.attention`.
         reduce: as in :func:`nsimplex.attention`; beside chosen keys also "mlp" or "mlp_symmetric"
             (:func:`nsimplex.sparse_attention`), whose weights belong to the layer.
         unit_layer: divide the output by 2N + 1, the number of projections of x. Suppose that
@@ -93,8 +93,8 @@ class SimplicialAttention(CachedTuples):
         bias: whether the projections have biases.
         select: which tuples are computed. None: all tuples in the window. Else :class:`TopK`,
             :class:`Path`, :class:`Neighbours`, :class:`Linear` or :class:`Union`, without window,
-            face, augment, distinct, dropout and contexts. :class:`Linear` takes a window, and
-            ignores ``scale``.
+            face, augment, distinct, softcap, dropout and contexts. :class:`Linear` takes a
+            window, and ignores ``scale``.
         orders: one order per head, instead of ``order``. The heads of one order are computed
             together. The layer adds the outputs of the orders. Rotary positions then apply to the
             orders that allow them; there must be at least one. A window is None or one int.
@@ -131,6 +131,7 @@ class SimplicialAttention(CachedTuples):
         bias: bool = False,
         select: Select | None = None,
         orders: Sequence[int] | None = None,
+        softcap: float | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -156,6 +157,7 @@ class SimplicialAttention(CachedTuples):
             dropout=dropout,
             bias=bias,
             select=select,
+            softcap=softcap,
         )
         kv_heads, head_dim = check_heads(at, dim, heads, kv_heads, head_dim)
         place = factory(at, device, dtype)

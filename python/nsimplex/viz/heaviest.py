@@ -214,6 +214,11 @@ def _of_single_heads(call: AttentionCall) -> tuple[dict[str, Any], Tensor, list[
             mask = mask.masked_fill(mask < -_MOST_MASK, -torch.inf)
             finite = mask[mask.isfinite()]
             most += float(finite.abs().max()) if finite.numel() else 0.0
+            if options.get("softcap") is not None and (finite != 0).any():
+                raise ValueError(
+                    "[view] softcap: expected none beside a mask of numbers, which change the order "
+                    f"of capped logits, got {options['softcap']}"
+                )
         if mask.dim() == order + 3:
             mask = mask.expand(batch, heads, *mask.shape[2:]).flatten(0, 1)[:, None]
         elif mask.dim() == order + 2 and mask.size(0) > 1:
@@ -251,6 +256,9 @@ def _logits(call: AttentionCall, table: Tensor) -> Tensor:
             logits = logits * row
         logits = logits.sum(-1)
     logits = logits * call.scale[0]
+    softcap = call.options.get("softcap")
+    if softcap is not None:
+        logits = softcap * torch.tanh(logits / softcap)
     mask = call.options.get("mask")
     if mask is None:
         return logits

@@ -146,8 +146,9 @@ Gradients reference_backward(const BackwardCall& backward) {
       const Tensor grad_logits = slope_of(normalizer, logits, weights, norm) * grad_weights;
       if (want_mask) grad_mask.add(tile, grad_logits);
       if (!want_query && !want_keys) continue;
-      const Tensor grad_combined = terms.grad_combined(grad_logits);
-      if (want_keys) add(grad_keys, terms.grad_keys(grad_logits, grad_combined), 1, call.keys);
+      const Tensor grad_scores = terms.before_softcap(grad_logits);
+      const Tensor grad_combined = terms.grad_combined(grad_scores);
+      if (want_keys) add(grad_keys, terms.grad_keys(grad_scores, grad_combined), 1, call.keys);
       if (want_query) {
         const Tensor part = terms.grad_query(grad_combined);
         block_query = block_query.defined() ? block_query + part : part;

@@ -67,6 +67,7 @@ Settings settings_of(const Call& call) {
   settings.reduce = names.reduce;
   settings.normalizer = names.normalizer;
   settings.distinct = names.distinct;
+  settings.softcap = options.softcap.value_or(0.0);
   settings.dropout_p = options.dropout_p;
   if (options.seed) settings.seed = options.seed->guard_int(__FILE__, __LINE__);
   settings.scale.logit = options.logit_scale.value_or(Scale::standard(call.query.size(3)).logit);

@@ -65,6 +65,7 @@ struct Settings {
   Normalizer normalizer = Normalizer::softmax;
   Distinct distinct = Distinct::none;
   Scale scale;
+  double softcap = 0.0;  ///< 0: none
   double dropout_p = 0.0;
   int64_t seed = 0;
   /// Windows and the causal mask, without limits that depend on data.

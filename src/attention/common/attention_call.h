@@ -52,7 +52,9 @@
   OPTION(OptionalInt64, query_positions, {}, "Tensor? query_positions=None",               \
          kCpu | kTriton | kComposed)                                                       \
   OPTION(OptionalTensor, order_bias, {}, "Tensor? order_bias=None",                        \
-         kCpu | kCubins | kParts | kCaches | kShards)
+         kCpu | kCubins | kParts | kCaches | kShards)                                      \
+  OPTION(std::optional<double>, softcap, {}, "float? softcap=None",                        \
+         kCpu | kTriton | kComposed | kCaches | kRanks | kLayer)
 
 #define NSIMPLEX_OPTIONS_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_ATTENTION_OPTIONS)
 

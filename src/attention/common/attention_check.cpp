@@ -363,6 +363,9 @@ void check_options(const Call& call) {
   check_order_bias(call, names.normalizer);
   check_scale("attention", "logit_scale", call.options.logit_scale);
   check_scale("attention", "output_scale", call.options.output_scale);
+  const std::optional<double>& softcap = call.options.softcap;
+  TORCH_CHECK_VALUE(!softcap || (std::isfinite(*softcap) && *softcap > 0),
+                    "[attention] softcap: expected a positive finite number, got ", *softcap);
 }
 
 }  // namespace nsimplex::dense

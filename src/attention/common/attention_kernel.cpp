@@ -104,6 +104,7 @@ void KernelInputs::fill(kernels::DenseProblem<T>& problem) const {
   problem.value_dim = values_[0].size(3);
   problem.logit_scale = settings_.scale.logit;
   problem.output_scale = settings_.scale.output;
+  problem.softcap = settings_.softcap;
   problem.query = input_rows<T>(query_);
   for (int m = 0; m < settings_.order; ++m) {
     problem.axes[m] = {input_rows<T>(keys_[m]), input_rows<T>(values_[m]), settings_.visible[m]};

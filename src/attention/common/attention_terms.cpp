@@ -124,14 +124,22 @@ TileTerms::TileTerms(const Problem& problem, const Tile& tile) : problem_(proble
   leading_key_ = problem.leading_keys.of(keys_).unsqueeze(2).unsqueeze(2);
   leading_value_ = problem.leading_values.of(values_).unsqueeze(2).unsqueeze(2);
   combined_ = problem.leading_keys.with_query().z(leading_key_, query_.unsqueeze(-2));
+  const double softcap = problem.settings.softcap;
+  if (softcap > 0) capped_ = (scores() / softcap).tanh();
 }
 
 Tensor TileTerms::rows(const Tensor& tensor) const {
   return tensor.narrow(3, tile_.first_query, tile_.queries).to(problem_.accumulate);
 }
 
+Tensor TileTerms::scores() const { return times(combined_, keys_.back().transpose(-1, -2)); }
+
+Tensor TileTerms::before_softcap(const Tensor& grad_logits) const {
+  return capped_.defined() ? grad_logits * (1 - capped_ * capped_) : grad_logits;
+}
+
 Tensor TileTerms::logits() const {
-  Tensor logits = times(combined_, keys_.back().transpose(-1, -2));
+  Tensor logits = capped_.defined() ? capped_ * problem_.settings.softcap : scores();
   const TupleMask& mask = problem_.admissible.mask();
   if (mask.additive()) {
     const Tensor added = accumulated(mask.slice(tile_), problem_.accumulate);

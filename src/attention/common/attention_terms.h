@@ -68,9 +68,12 @@ class TileTerms {
   /// The part of a [B, H, G, Tq, ...] tensor for the queries of the tile, in the accumulated dtype.
   at::Tensor rows(const at::Tensor& tensor) const;
 
-  /// s1 * form + mask, or -inf if the tuple is inadmissible: [B, H, G, Q, L, K] in the type of
-  /// logits.
+  /// s1 * form, with the soft cap, + mask, or -inf if the tuple is inadmissible: [B, H, G, Q, L, K]
+  /// in the type of logits.
   at::Tensor logits() const;
+
+  /// The gradient of s1 * form, given that of the logits.
+  at::Tensor before_softcap(const at::Tensor& grad_logits) const;
 
   /// The weights times keep / (1 - p) of the tuple if there is dropout.
   at::Tensor with_dropout(const at::Tensor& weights) const;
@@ -92,6 +95,7 @@ class TileTerms {
   at::Tensor grad_query(const at::Tensor& grad_combined) const;
 
  private:
+  at::Tensor scores() const;
   int64_t last_count() const;
   int64_t leading_count() const;
   at::Tensor grad_rows(const at::Tensor& grad) const;
@@ -104,6 +108,7 @@ class TileTerms {
   std::vector<at::Tensor> keys_, values_;   ///< [B, H, n_m, D or Dv]
   at::Tensor leading_key_, leading_value_;  ///< [B, H, 1, 1, L, ..], see LeadingRows
   at::Tensor combined_;                     ///< [B, H, G, Q, L, D]
+  at::Tensor capped_;  ///< tanh(s1 * form / c), [B, H, G, Q, L, K], or undefined
 };
 
 }  // namespace nsimplex::dense

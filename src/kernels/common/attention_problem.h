@@ -163,7 +163,8 @@ struct DenseProblem {
   Dropout dropout;
   int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, dim = 0, value_dim = 0;
   double logit_scale = 1.0, output_scale = 1.0;
-  Rows<const T> query;  ///< [batch, heads, queries, dim]
+  double softcap = 0.0;  ///< c: a logit x becomes c tanh(x / c), before the mask; 0: none
+  Rows<const T> query;   ///< [batch, heads, queries, dim]
   DenseAxis<T> axes[kMaxOrder];
   TupleMask<T> mask;
   const Accum<T>* sink = nullptr;  ///< [heads], with softmax_sink

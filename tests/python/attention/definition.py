@@ -32,6 +32,7 @@ def definition(
     query_positions=None,
     augment=(),
     order_bias=None,
+    softcap=None,
     return_lse=True,
 ):
     """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]. Axes in
@@ -48,6 +49,8 @@ def definition(
     s1, s2 = (dim**-0.5, 1.0) if scale == "standard" else scale
 
     logits = s1 * (products if form == "product" else determinants)(query, keys)
+    if softcap is not None:
+        logits = softcap * torch.tanh(logits / softcap)
     seen = visible(
         query,
         lengths,

@@ -53,6 +53,20 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
     "sigmoid-2": (2, dict(normalizer="sigmoid", causal=True, reduce="mean"), {}),
     "relu-1": (1, dict(normalizer="relu"), {}),
     "relu-3": (3, dict(normalizer="relu", window=[(3, 0)] * 3), {}),
+    "softcap-1": (1, dict(softcap=1.5, causal=True), {}),
+    "softcap-2": (2, dict(softcap=0.3, scale=(-0.7, 1.3), reduce="sum"), {}),
+    "softcap-3": (3, dict(softcap=2.0, form="determinant", window=[(3, 1)] * 3), {}),
+    "softcap-mask": (
+        2,
+        dict(softcap=0.8, normalizer="softmax_sink", causal=True),
+        dict(mask=_with_holes(_random(H, T, T, T)), sink=_random(H)),
+    ),
+    "softcap-relu-dropout": (
+        2,
+        dict(softcap=0.6, normalizer="relu", dropout_p=0.3, seed=2, distinct="axes"),
+        {},
+    ),
+    "softcap-sigmoid": (1, dict(softcap=0.9, normalizer="sigmoid"), {}),
     "dropout-1": (1, dict(dropout_p=0.4, seed=2**62 + 7), {}),
     "dropout-2": (2, dict(dropout_p=0.25, seed=3, causal=True, reduce="sum"), {}),
     "dropout-3": (3, dict(dropout_p=0.6, seed=0), {}),
@@ -138,6 +152,7 @@ def _rows_of_ones():
             yield f"augment-{order}-{normalizer}", (order, own, {})
         own = dict(augment=augment, normalizer="softmax_sink")
         yield f"augment-{order}-sink", (order, own, dict(sink=SINK))
+    yield "augment-3-softcap", (3, dict(augment=[1, 2], softcap=0.7), {})
     yield "augment-3-distinct", (3, dict(augment=[1, 2], distinct="axes"), {})
 
 
@@ -155,6 +170,7 @@ EACH = [
     "sink-2",
     "sigmoid-2",
     "relu-3",
+    "softcap-2",
     "dropout-2",
     "positions-2",
     "lengths-2",

@@ -128,6 +128,7 @@ DEFAULTS = {
     "key-masks": False,
     "mask": "none",
     "dropout": 0.0,
+    "softcap": 0.0,
 }
 
 
@@ -177,6 +178,8 @@ def _options(case: SimpleNamespace, lengths: list[int]) -> tuple[dict, dict]:
         learned["mask"] = mask.masked_fill(draw(*mask.shape) < -0.43, -torch.inf)
     if case.normalizer == "softmax_sink":
         learned["sink"] = draw(case.heads)
+    if case.softcap > 0:
+        options["softcap"] = case.softcap
     if case.dropout > 0:
         options |= {"dropout_p": case.dropout, "seed": 20250711}
     return options, learned

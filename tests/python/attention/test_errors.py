@@ -239,6 +239,11 @@ BAD = [
         r"dropout_p: expected at least 0 and less than 1, got -0.1",
     ),
     (dict(dropout_p=float("nan"), seed=1), ValueError, r"dropout_p: .* got nan"),
+    # soft cap
+    (dict(softcap=0.0), ValueError, r"softcap: expected a positive finite number, got 0"),
+    (dict(softcap=-30.0), ValueError, r"softcap: expected a positive finite number, got -30"),
+    (dict(softcap=float("inf")), ValueError, r"softcap: expected a positive .*, got inf"),
+    (dict(softcap=float("nan")), ValueError, r"softcap: expected a positive .*, got nan"),
     # rows of ones
     (dict(augment=[2]), ValueError, r"augment: expected axes from 0 to 1, got 2"),
     (dict(augment=[-1]), ValueError, r"augment: expected axes from 0 to 1, got -1"),

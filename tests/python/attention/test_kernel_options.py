@@ -50,6 +50,7 @@ OPTIONS = {
     "sink": ([5, 40], dict(normalizer="softmax_sink", sink=draw(HEADS))),
     "sigmoid": ([5, 40], dict(normalizer="sigmoid", reduce="sum", causal=True)),
     "relu": ([5, 40], dict(normalizer="relu")),
+    "softcap": ([5, 40], dict(softcap=0.7, causal=True)),
     "dropout": ([5, 40], dict(dropout_p=0.3, seed=11)),
     "dropout, first axis inner": ([40, 5], dict(dropout_p=0.3, seed=-11, reduce="mean")),
     "together": (

@@ -31,6 +31,7 @@ SET = {
     "seed": dict(seed=3),
     "query_positions": dict(query_positions=torch.tensor([0, 3]), causal=True),
     "order_bias": dict(order_bias=torch.linspace(-1, 1, 2 * H).view(2, H), augment=[1]),
+    "softcap": dict(softcap=0.3),
     "layout": dict(layout="bthd"),
 }
 COMPOSED = {

@@ -21,7 +21,7 @@ LIMITS = {torch.float32: 2e-5, torch.bfloat16: 2e-2, torch.float16: 3e-3}
 #: One case of each kind of option; the others take minutes.
 QUICK_OPTIONS = [
     *("determinant-1", "documents-1", "key-masks-1", "boolean-mask-1"),
-    *("distinct-2", "sink-1", "sigmoid-1", "relu-1", "dropout-1", "positions-1"),
+    *("distinct-2", "sink-1", "sigmoid-1", "relu-1", "dropout-1", "positions-1", "softcap-1"),
 ]
 
 
@@ -49,9 +49,11 @@ def check(problem: Problem, bench, dtype=torch.float32, backward: bool = True) -
     assert max(differences.values()) < LIMITS[dtype], differences
 
 
-@pytest.mark.parametrize("name", cases(OPTIONS, QUICK_OPTIONS))
+@pytest.mark.parametrize(
+    "name", cases([n for n in OPTIONS if "augment" not in OPTIONS[n][1]], QUICK_OPTIONS)
+)
 def test_options(name, bench):
-    """Every option alone and telling combinations. The gradient of a mask is the composite's."""
+    """Options alone and in telling combinations. The gradient of a mask is the composite's."""
     check(option_problem(name), bench, backward="mask" not in OPTIONS[name][2])
 
 

@@ -258,7 +258,9 @@ CASES = {
         (draw(2, 5, 4), draw(2, 4, 3)),
     ),
     "SimplicialAttention, options": lambda: simple(
-        nn.SimplicialAttention(8, 2, normalizer="softmax_sink", augment=True, bias=True),
+        nn.SimplicialAttention(
+            8, 2, normalizer="softmax_sink", augment=True, bias=True, softcap=1.5
+        ),
         draw(2, 6, 8),
     ),
     "SimplicialAttention, faces": lambda: simple(

@@ -52,6 +52,7 @@ def _attention() -> tuple[list, dict]:
         seed=7,
         query_positions=None,
         order_bias=None,
+        softcap=1.5,
     )
     return [query, [key, key]], options
 

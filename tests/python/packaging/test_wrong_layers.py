@@ -78,6 +78,7 @@ SIMPLICIAL = dict(
     distinct="axes",
     dropout=0.1,
     bias=True,
+    softcap=1.5,
     device=None,
     dtype=None,
 )

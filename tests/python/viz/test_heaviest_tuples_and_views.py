@@ -33,6 +33,9 @@ OPTIONS = {
     "relu": dict(normalizer="relu"),
     "sink": dict(normalizer="softmax_sink", sink=torch.tensor([0.0, 1.0, -1.0, 2.0])),
     "determinant": dict(form="determinant"),
+    "softcap": dict(
+        softcap=0.4, mask=torch.zeros(6, 6, 6).masked_fill(torch.eye(6) > 0, -torch.inf)
+    ),
     "positions": dict(causal=True, query_positions=torch.tensor([[0, 1, 1, 2, 4, 5]] * 2)),
 }
 
@@ -221,6 +224,10 @@ def test_the_page_draws_in_a_browser(tmp_path, opened):
         (lambda q, k: viz.heaviest_tuples(q, k, 1, queries=[6]), r"\[heaviest_tuples\] queries"),
         (lambda q, k: viz.view(q, k, labels=["a"]), r"\[view\] labels: expected 6 texts, got 1"),
         (lambda q, k: viz.view(q, k, count=0), r"\[view\] count: expected 1 or more, got 0"),
+        (
+            lambda q, k: viz.view(q, k, softcap=1.0, mask=torch.eye(T)[None, None, None]),
+            r"\[view\] softcap",
+        ),
         (lambda q, k: viz.view(q, k).sinks(-1), r"\[TupleView\] count: expected 0 or more, got -1"),
         (lambda q, k: viz.views(torch.nn.Linear(2, 2), torch.ones(1, 2)), r"\[views\] model"),
         (lambda q, k: viz.save_page([], "x.html"), r"\[save_page\] views: expected"),

@@ -43,12 +43,14 @@ class GeneralBackward {
                           R{1}, part, ds);
       }
     }
+    if (filter_.caps()) filter_.cap_strip(part, p, values ? slopes_ : nullptr);
     const int count = std::min(kStripRows, rows_.block.rows - strip);
     with_weigh(problem_.normalizer, [&](auto weigh) HWY_ATTR {
       for (int r = 0; r < count; ++r) {
         const typename TupleFilter<T>::Columns columns(part, r);
         filter_.adjust(strip + r, columns, rows_.base[strip + r], p + r * kPanelKeys);
         weigh_row(weigh, strip + r, columns.begin, columns.end, values != nullptr);
+        if (filter_.caps() && values) multiply_columns(ds, slopes_, r, columns);
       }
     });
     for (R* const array : {p, ds}) {  // rows of padding
@@ -57,6 +59,15 @@ class GeneralBackward {
   }
 
  private:
+  static void multiply_columns(R* to, const R* factors, int row,
+                               const typename TupleFilter<T>::Columns& columns) {
+    const Tag<R> d;
+    for (int64_t c = row * kPanelKeys + columns.begin; c < row * kPanelKeys + columns.end;
+         c += kLanes<R>) {
+      hn::Store(hn::Mul(hn::Load(d, to + c), hn::Load(d, factors + c)), d, to + c);
+    }
+  }
+
   template <class Weigher>
   HWY_INLINE void weigh_row(Weigher weigh, int row, int begin, int end, bool want_ds) {
     const Tag<R> d;
@@ -89,6 +100,7 @@ class GeneralBackward {
   const DenseProblem<T>& problem_;
   BackwardRows<T>& rows_;
   const TupleFilter<T>& filter_;
+  HWY_ALIGN R slopes_[kStripRows * kPanelKeys];  // of a strip's soft caps
 };
 
 }  // namespace HWY_NAMESPACE

@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "hwy/contrib/math/math-inl.h"
 #include "kernels/common/tuple_hash.h"
 #include "kernels/cpu/shared/rows-inl.h"
 
@@ -39,8 +40,10 @@ class TupleFilter {
   /// tuples decide everything.
   bool general() const {
     return key_mask_ || drops() || problem_.mask.present() || problem_.distinct != Distinct::none ||
-           problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu;
+           problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu ||
+           caps();
   }
+  bool caps() const { return problem_.softcap > 0.0; }
   bool drops() const { return problem_.dropout.p > 0.0; }
   bool adds_logits() const { return problem_.mask.logits; }
 
@@ -161,6 +164,25 @@ class TupleFilter {
     if (!adds_logits()) return exclude(row, columns, scores);
     HWY_ALIGN R room[kPanelKeys];
     add_logits(read_logits(row, columns, room), base, columns, scores);
+  }
+
+  /// Caps the scores of a strip, c tanh(x / c), and writes the derivatives of the results if they
+  /// are wanted: 1 - tanh^2(x / c).
+  void cap_strip(const PanelPart<R>& part, R* scores, R* slopes) const {
+    const Tag<R> d;
+    const double unit = problem_.softcap * geometry_.unit;
+    const Vec<R> cap = hn::Set(d, static_cast<R>(unit));
+    const Vec<R> inverse = hn::Set(d, static_cast<R>(1.0 / unit));
+    for (int r = 0; r < kStripRows; ++r) {
+      for (int v = part.vector; v < part.vector_end; ++v) {
+        const int64_t at = r * kPanelKeys + v * kLanes<R>;
+        const Vec<R> x = hn::Mul(hn::Load(d, scores + at), inverse);
+        // Highway's function has a number for NaN.
+        const Vec<R> y = hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
+        hn::Store(hn::Mul(cap, y), d, scores + at);
+        if (slopes) hn::Store(hn::NegMulAdd(y, y, hn::Set(d, R{1})), d, slopes + at);
+      }
+    }
   }
 
   /// Dropout's factors of a row's weights in columns [begin, end), whole vectors.

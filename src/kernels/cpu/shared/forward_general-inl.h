@@ -37,6 +37,7 @@ class GeneralForward {
       multiply_strip<E>(rows_.u + strip * depth, depth, panel, slots<E>(problem_.dim), scale, part,
                         rows_.p);
     }
+    if (filter_.caps()) filter_.cap_strip(part, rows_.p, nullptr);
     const int count = std::min(kStripRows, rows_.block.rows - strip);
     const bool adds = filter_.adds_logits();
     for (int r = 0; r < count && adds; ++r) read_logits(part, strip, r);
