@@ -216,8 +216,8 @@ def _of_single_heads(call: AttentionCall) -> tuple[dict[str, Any], Tensor, list[
             most += float(finite.abs().max()) if finite.numel() else 0.0
             if options.get("softcap") is not None and (finite != 0).any():
                 raise ValueError(
-                    "[view] softcap: expected none beside a mask of numbers, which change the order "
-                    f"of capped logits, got {options['softcap']}"
+                    "[view] softcap: expected none beside a mask of numbers, which change the "
+                    f"order of capped logits, got {options['softcap']}"
                 )
         if mask.dim() == order + 3:
             mask = mask.expand(batch, heads, *mask.shape[2:]).flatten(0, 1)[:, None]
