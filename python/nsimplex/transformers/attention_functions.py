@@ -22,7 +22,6 @@ _MOST_TUPLES = 2**26  # of a mask that names every tuple
 
 #: What eager attention obeys in some models, and other implementations get in place of a mask.
 _NOT_COMPUTED = dict(
-    softcap="no cap of the logits",
     sinks="no sinks that differ between queries",
     indices="no choice of keys",
     block_indices="no choice of keys",
@@ -42,19 +41,20 @@ def attention_forward(
     is_causal: bool | None = None,
     s_aux: Tensor | None = None,
     position_bias: Tensor | None = None,
+    softcap: float | None = None,
     **options,
 ) -> tuple[Tensor, None]:
     """Ordinary attention of a Transformers model, as ``attn_implementation="nsimplex"`` calls it.
 
     query [B, Hq, Tq, D], key and value [B, Hk, T, D]. ``attention_mask``, bool or floating, and
-    ``position_bias``, added to the logits, are broadcastable to [B, Hq, Tq, T]. ``s_aux`` [Hq] are
-    logits of attention sinks. A mask alone says which keys a query sees. Without one a query sees
-    no later key if ``is_causal`` is True, or None and ``module.is_causal`` is not False; else it
-    sees all. The result is [B, Tq, Hq, D]; weights are not returned. See
-    :func:`nsimplex.attention`.
+    ``position_bias``, added to the logits, are broadcastable to [B, Hq, Tq, T]. ``softcap`` caps
+    the logits before both are added. ``s_aux`` [Hq] are logits of attention sinks. A mask alone
+    says which keys a query sees. Without one a query sees no later key if ``is_causal`` is True, or
+    None and ``module.is_causal`` is not False; else it sees all. The result is [B, Tq, Hq, D];
+    weights are not returned. See :func:`nsimplex.attention`.
 
     Raises:
-        ValueError: an option that it does not compute, such as ``softcap``.
+        ValueError: an option that it does not compute, such as ``head_mask``.
     """
     length = query.size(2)
     kind = kind_of(attention_mask, length, key.size(2))
@@ -80,6 +80,7 @@ def attention_forward(
         mask=mask,
         scale=query.size(-1) ** -0.5 if scaling is None else scaling,
         dropout_p=dropout,
+        softcap=softcap,
         **sinks,
     )
     return out.transpose(1, 2).contiguous(), None

@@ -37,6 +37,7 @@ class Family(NamedTuple):
 FAMILIES = dict(
     cohere=Family(norm="a head, if asked for"),
     gemma=Family(),
+    gemma2=Family(slides=True),
     gemma3_text=Family(norm="a head", slides=True),
     gpt2=Family("learned"),
     gpt_neox=Family("rotary, on a part of a head"),
@@ -59,7 +60,6 @@ _LACKING = dict(
     bart="cross-attention",
     bert="tokens that see later ones",
     bloom="ALiBi",
-    gemma2="a cap of the logits",
     gpt_oss="attention sinks",
     mpt="ALiBi",
     t5="position biases",

@@ -123,6 +123,7 @@ def _with_tuples(
     dropout: float = 0.0,
     scaling: float | None = None,
     sliding_window: int | None = None,
+    softcap: float | None = None,
     nsimplex_call: _Call | None = None,
     **options,
 ) -> tuple[Tensor, None]:
@@ -149,9 +150,8 @@ def _with_tuples(
     # A mask of pairs says itself how far a layer sees.
     slides = sliding_window if seen.pairs is None else None
     scale = query.size(-1) ** -0.5 if scaling is None else float(scaling)
-    ordinary = attend(
-        query, keys[:1], values[:1], seen, window=slides, scale=scale, dropout_p=dropout
-    )
+    own: dict[str, Any] = dict(window=slides, scale=scale, softcap=softcap)
+    ordinary = attend(query, keys[:1], values[:1], seen, dropout_p=dropout, **own)
     window = [_within(left, slides) for left in higher.window]
     tuples = attend(unit_query, keys[1:], values, seen, window=window, dropout_p=dropout)
     return higher.join(ordinary, tuples).transpose(1, 2).contiguous(), None

@@ -82,6 +82,18 @@ def test_sinks_are_logits_of_the_softmax():
     torch.testing.assert_close(out, expected.transpose(1, 2), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_logits_are_capped(cached):
+    ids, mask, _ = padded()
+    own, eager = pair("gemma2", "eager")
+    texts = [generate(model, ids, mask, use_cache=cached) for model in (own, eager)]
+    assert torch.equal(*texts)
+    results = [model(ids, attention_mask=mask).logits[mask.bool()] for model in (own, eager)]
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+    plain = build("gemma2", attn_implementation="nsimplex", attn_logit_softcapping=None)
+    assert (plain(ids, attention_mask=mask).logits[mask.bool()] - results[0]).abs().max() > 0.01
+
+
 #: Decoders, encoders and pairs of them; some that Transformers does not run with SDPA, because
 #: their layers say nothing of causality or the contrary of what holds.
 TYPES = [
@@ -232,7 +244,6 @@ def test_dropout_is_drawn_anew_in_training_alone():
 @pytest.mark.parametrize(
     "option",
     [
-        dict(softcap=30.0),
         dict(normalizer="sigmoid"),
         dict(sinks=torch.zeros(1, 1, 3, 1)),
         dict(indices=torch.zeros(1, 3, 2)),

@@ -26,6 +26,10 @@ CASES = {kind: (kind, {}) for kind in FAMILIES} | {
     "qwen3, sliding": ("qwen3", SLIDES),
     "qwen3_moe, sliding": ("qwen3_moe", SLIDES),
     "smollm3, sliding": ("smollm3", SLIDES),
+    "gemma2, sliding": (
+        "gemma2",
+        dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"]),
+    ),
     "gemma3_text, sliding": (
         "gemma3_text",
         dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"]),
@@ -39,13 +43,16 @@ def made(case, **options):
     return build(kind, num_hidden_layers=2, **{"gain": 3.0, **own, **options})
 
 
+def parts_of(model):
+    return [module for module in model.modules() if isinstance(module, HigherOrderPart)]
+
+
 def converted(case, bias=-2.0, **options):
     """A model whose tuples take part in every layer."""
     model = convert(made(case, **options), every=1, window=(4, 9))
     with torch.no_grad():
-        for module in model.modules():
-            if isinstance(module, HigherOrderPart):
-                module.start.fill_(bias)
+        for part in parts_of(model):
+            part.start.fill_(bias)
     return model
 
 
@@ -117,6 +124,9 @@ def test_it_starts_as_the_same_function(case):
     own = logits(model, ids), logits(model, rows, **places(model, mask))[mask.bool()]
     torch.testing.assert_close(own, expected, rtol=0, atol=1e-6)
     assert names < {*model.state_dict()}
+    model(ids, labels=ids).loss.backward()
+    for part in parts_of(model):
+        assert (part.order_bias.grad != 0).all() and (part.proj.weight.grad != 0).any()
 
 
 @every_case
@@ -144,6 +154,27 @@ def test_padded_rows_and_beams_are_those_alone(case):
         for options in ({}, dict(cache_implementation="static"), dict(use_cache=False))
     ]
     assert torch.equal(texts[0], texts[1]) and torch.equal(texts[0], texts[2])
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != "opt"])  # which knows none
+def test_packed_documents_are_those_alone(case):
+    model = converted(case)
+    documents = [tokens(1, length, length) for length in (7, 1, 11)]
+    positions = torch.cat([torch.arange(each.size(1)) for each in documents])[None]
+    own = logits(model, torch.cat(documents, 1), position_ids=positions, use_cache=False)
+    close(own[0], torch.cat([logits(model, each)[0] for each in documents]))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "sliding" in case])
+def test_a_sliding_layer_obeys_any_mask_and_takes_back_tokens(case):
+    model, ids = made(case), tokens(1, 9)
+    mask = torch.full((1, 1, 9, 9), torch.finfo(torch.float32).min).triu(1)
+    mask[:, :, 5:, 2] = mask.min()  # later tokens do not see this one
+    expected = logits(model, ids, attention_mask=mask, use_cache=False)
+    convert(model, every=1, window=(4, 9))
+    close(logits(model, ids, attention_mask=mask, use_cache=False), expected)
+    text, model = tokens(1, 12).repeat(1, 2), converted(case)
+    assert torch.equal(generate(model, text), generate(model, text, prompt_lookup_num_tokens=3))
 
 
 #: One case per way in which a layer's code differs; the others are slow.

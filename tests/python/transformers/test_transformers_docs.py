@@ -5,7 +5,33 @@ import re
 import pytest
 import torch
 
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
+
+from transformers.models.auto import modeling_auto
+
+from nsimplex.transformers.families import FAMILIES
+
+HEADS = {
+    "language model": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING,
+    "texts": modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    "tokens": modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
+    "questions": modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING,
+}
+
+
+def table_of_families():
+    """The rows of the page's table, from the table of the code and the classes of Transformers."""
+    for kind, row in FAMILIES.items():
+        config = transformers.CONFIG_MAPPING[kind]
+        heads = ", ".join(name for name, mapping in HEADS.items() if config in mapping)
+        slides = "yes" if row.slides else "no"
+        yield f"| `{kind}` | {row.positions} | {row.norm} | {slides} | {heads} |"
+
+
+def test_the_table_of_families_is_that_of_the_code(root):
+    text = (root / "docs" / "guide" / "upcycling.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `\w+` \| (?:rotary|learned).*", text, re.MULTILINE)
+    assert rows == [*table_of_families()]
 
 
 def examples(root, page):
@@ -17,7 +43,7 @@ def test_the_examples_for_users_of_transformers_run(root):
     pytest.importorskip("peft")
     names = {}
     blocks = examples(root, "transformers.md")
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         exec(block, names)  # they compare for themselves
     assert names["loss"].isfinite() and names["text"].shape == (2, 11)
