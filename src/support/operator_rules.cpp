@@ -181,7 +181,9 @@ void above_autograd(const OperatorHandle& op, DispatchKeySet keys, Stack* stack)
   const Asked asked = asked_of(op, *stack);
   // A composite is recorded call by call, so it runs right here. An operator that reads numbers
   // runs below the transforms, which wrap them.
-  const bool here = recorded == Recorded::composite;
+  const bool derived = !asked.tensors.empty() || !asked.tangent.empty() ||
+                       at::functorch::maybeCurrentDynamicLayer().has_value();
+  const bool here = recorded == Recorded::composite || (recorded == Recorded::whole && derived);
   if (here) refuse_unreadable(op, *stack);  // it does not come to look_at_memory()
   op.redispatchBoxed(here ? DispatchKeySet(DispatchKey::CPU) : keys & c10::after_autograd_keyset,
                      stack);
@@ -307,11 +309,13 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
            torch::dispatch(
                key, recorded == Recorded::composite
                         ? CppFunction::makeFromBoxedFunction<&above_autograd<Recorded::composite>>()
+                    : recorded == Recorded::whole
+                        ? CppFunction::makeFromBoxedFunction<&above_autograd<Recorded::whole>>()
                         : CppFunction::makeFromBoxedFunction<&above_autograd<Recorded::host>>()));
   };
   for (const OperatorRow& each : kOperators) {
     for (const DispatchKey key : kAutograd) {
-      if (each.recorded == Recorded::composite || each.recorded == Recorded::host) {
+      if (each.recorded != Recorded::own && each.recorded != Recorded::constant) {
         record(each.name, each.recorded, key);
       }
     }

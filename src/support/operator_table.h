@@ -18,6 +18,7 @@ enum class Cast {
 enum class Recorded {
   own,        ///< by its own autograd kernel
   composite,  ///< it consists of ATen calls, which are recorded
+  whole,      ///< as composite where a derivative is asked for, and otherwise one call in a graph
   host,       ///< it reads numbers, and its results have no gradient
   constant,   ///< not at all: its results do not depend on the numbers of its arguments
 };
@@ -41,7 +42,7 @@ inline constexpr OperatorRow kOperators[] = {
     {"attention", Cast::narrow, Recorded::own, Mapped::own},
     {"attention_backward", Cast::as_given, Recorded::own, Mapped::own},
     {"attention_reference", Cast::narrow, Recorded::own, Mapped::own},
-    {"attention_weights", Cast::narrow, Recorded::composite, Mapped::own},
+    {"attention_weights", Cast::narrow, Recorded::whole, Mapped::own},
     {"attention_workspace", Cast::as_given, Recorded::host, Mapped::loop},
     {"ball_points", Cast::as_given, Recorded::composite, Mapped::loop},
     {"ball_tangents", Cast::as_given, Recorded::composite, Mapped::loop},
@@ -80,7 +81,7 @@ inline constexpr OperatorRow kOperators[] = {
     {"equivariant_plan", Cast::as_given, Recorded::host, Mapped::loop},
     {"equivariant_sums", Cast::wide, Recorded::own, Mapped::own},
     {"equivariant_sums_backward", Cast::as_given, Recorded::own, Mapped::own},
-    {"face_attention", Cast::narrow, Recorded::composite, Mapped::own},
+    {"face_attention", Cast::narrow, Recorded::whole, Mapped::own},
     {"feature_map", Cast::wide, Recorded::composite, Mapped::own},
     {"graph_adjacency", Cast::as_given, Recorded::host, Mapped::loop},
     {"graph_all_orders", Cast::as_given, Recorded::host, Mapped::loop},

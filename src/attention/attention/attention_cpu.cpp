@@ -118,7 +118,8 @@ Gradients kernel_backward(const BackwardCall& backward) {
   }
   grad_mask = at::empty({0}, call.query.options());
   const bool want_sink = backward.wanted[2 + 2 * problem.order];
-  grad_sink = at::empty({want_sink ? problem.heads : 0}, lse.options());
+  grad_sink =
+      want_sink ? at::empty({problem.heads}, lse.options()) : at::empty({0}, call.query.options());
   if (want_sink) problem.grad_sink = grad_sink.mutable_data_ptr<R>();
   const DensePlan plan = kernels::plan_dense_backward(problem);
   const auto run = [&](int phase, int64_t task, void* workspace, void* scratch) {

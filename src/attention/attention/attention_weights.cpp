@@ -14,13 +14,19 @@ namespace {
 
 using at::Tensor;
 
-// The shape [B, Hq, Tq, T_1, .., T_N] of the weights of a call. Rejects a call with too many.
-std::vector<int64_t> weight_sizes(const Call& call) {
+// The shape [B, Hq, Tq, T_1, .., T_N] of the weights of a call.
+std::vector<c10::SymInt> weight_sizes(const Call& call) {
   check(call);
   if (call.query.is_cpu()) check_values(call);
   require_handled("attention_weights", call.options, kWeights);
-  std::vector<int64_t> sizes = call.query.sizes().slice(0, 3).vec();
-  for (const Tensor& key : call.keys) sizes.push_back(key.size(2));
+  std::vector<c10::SymInt> sizes = call.query.sym_sizes().slice(0, 3).vec();
+  for (const Tensor& key : call.keys) sizes.push_back(key.sym_size(2));
+  return sizes;
+}
+
+// The same as numbers. Rejects a call with too many weights.
+std::vector<int64_t> numbers_of(const std::vector<c10::SymInt>& symbolic) {
+  std::vector<int64_t> sizes = C10_AS_INTARRAYREF_SLOW(symbolic).vec();
   double elements = 1;  // an int64 could overflow
   for (const int64_t size : sizes) elements *= static_cast<double>(size);
   TORCH_CHECK_VALUE(elements <= static_cast<double>(kMaxAttentionWeights),
@@ -33,7 +39,7 @@ std::vector<int64_t> weight_sizes(const Call& call) {
 // All tuples are one tile of the reference. The values of `call` are not read.
 Tensor weights(const Call& call) {
   const NoAutocast below(call.query.device().type());
-  const std::vector<int64_t> sizes = weight_sizes(call);
+  const std::vector<int64_t> sizes = numbers_of(weight_sizes(call));
   const Problem problem(call);
   if (c10::multiply_integers(sizes) == 0) {
     return at::zeros(sizes, call.query.options().dtype(problem.accumulate));
@@ -55,10 +61,16 @@ struct WeightsCall {
     return std::tuple_cat(std::tie(self.call.query, self.call.keys),
                           Options::option_fields(self.call.options));
   }
+
+  Call whole() const { return {call.query, call.keys, call.keys, call.options}; }
 };
 
-Tensor operator_weights(const WeightsCall& given) {
-  return weights({given.call.query, given.call.keys, given.call.keys, given.call.options});
+Tensor operator_weights(const WeightsCall& call) { return weights(call.whole()); }
+
+Tensor meta_weights(const WeightsCall& given) {
+  const Call& call = given.call;
+  return at::empty_symint(weight_sizes(given.whole()),
+                          call.query.options().dtype(accumulate_type(call.query.scalar_type())));
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
@@ -66,8 +78,13 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         {at::Tag::pt2_compliant_tag});
 }
 
-// Autograd and vmap use the ATen calls inside.
-TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
+TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
+  m.impl("attention_weights", TORCH_FN(flat<&meta_weights>));
+}
+
+// Autograd and vmap use the ATen calls inside. Elsewhere a traced graph keeps the operator whole,
+// and with it symbolic lengths.
+TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("attention_weights", TORCH_FN(flat<&operator_weights>));
 }
 

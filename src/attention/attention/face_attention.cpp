@@ -94,8 +94,24 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
         {at::Tag::pt2_compliant_tag});
 }
 
-// Autograd and vmap use the ATen calls inside.
-TORCH_LIBRARY_IMPL(nsimplex, CompositeImplicitAutograd, m) {
+// lse has an entry per face.
+Output meta_faces(const Call& call) {
+  check_faces(call);
+  const std::array<c10::SymInt, 4> sizes = output_sizes(call);
+  std::vector<c10::SymInt> faces(sizes.begin(), sizes.begin() + 3);
+  for (const Tensor& key : call.keys.slice(0, call.keys.size() - 1)) {
+    faces.push_back(key.sym_size(2));
+  }
+  const at::TensorOptions options = call.query.options();
+  return {empty_in_order(call.query, sizes, options),
+          at::empty_symint(faces, options.dtype(accumulate_type(call.query.scalar_type())))};
+}
+
+TORCH_LIBRARY_IMPL(nsimplex, Meta, m) { m.impl("face_attention", TORCH_FN(flat<&meta_faces>)); }
+
+// Autograd and vmap use the ATen calls inside. Elsewhere a traced graph keeps the operator whole,
+// and with it symbolic lengths.
+TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("face_attention", TORCH_FN(flat<&faces>));
 }
 

@@ -17,6 +17,7 @@
 
 #include "support/named_option.h"
 #include "support/plain_tensor.h"
+#include "support/transforms.h"
 
 namespace nsimplex::dense {
 Names names_of(const Options& options) {
@@ -155,52 +156,68 @@ at::Tensor rising_positions(const Call& call) {
 
 namespace {
 
+// The numbers of an option, where they can be read: a traced graph has none. Rows that vmap maps
+// over come first.
+std::optional<at::Tensor> numbers_of(const OptionalTensor& option) {
+  if (!option || !has_numbers(*option)) return std::nullopt;
+  const BelowTransforms below;
+  const at::Tensor inside = below_transforms(*option);
+  return (inside.is_cpu() ? inside : inside.cpu()).contiguous();
+}
+
 void check_key_length_values(const Call& call) {
-  if (!call.options.key_lengths) return;
-  const at::Tensor lengths = call.options.key_lengths->cpu().contiguous();
+  const std::optional<at::Tensor> lengths = numbers_of(call.options.key_lengths);
+  if (!lengths) return;
   const int64_t batch = call.query.size(0), order = static_cast<int64_t>(call.keys.size());
-  const int64_t* data = lengths.const_data_ptr<int64_t>();
-  for (int64_t m = 0; m < order; ++m) {
-    for (int64_t b = 0; b < batch; ++b) {
-      const int64_t length = data[(lengths.dim() == 2 ? m * batch : 0) + b];
-      TORCH_CHECK_VALUE(length >= 0 && length <= call.keys[m].size(2),
-                        "[attention] key_lengths: axis ", m, ", batch entry ", b,
-                        ": expected 0 to ", call.keys[m].size(2), ", got ", length);
+  const bool per_axis = call.options.key_lengths->dim() == 2;
+  const int64_t* const data = lengths->const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < lengths->numel(); ++i) {
+    for (int64_t m = 0; m < order; ++m) {
+      if (per_axis && m != i / batch % order) continue;
+      TORCH_CHECK_VALUE(data[i] >= 0 && data[i] <= call.keys[m].size(2),
+                        "[attention] key_lengths: axis ", m, ", batch entry ", i % batch,
+                        ": expected 0 to ", call.keys[m].size(2), ", got ", data[i]);
     }
   }
 }
 
 void check_document_values(const Call& call) {
-  if (!call.options.cu_seqlens) return;
-  const at::Tensor bounds = call.options.cu_seqlens->cpu().contiguous();
-  const int64_t* const data = bounds.const_data_ptr<int64_t>();
-  const int64_t count = bounds.numel(), length = call.query.size(2);
-  TORCH_CHECK_VALUE(data[0] == 0, "[attention] cu_seqlens: expected to start at 0, got ", data[0]);
-  for (int64_t i = 1; i < count; ++i) {
-    TORCH_CHECK_VALUE(data[i] >= data[i - 1],
-                      "[attention] cu_seqlens: expected not to decrease, got ", data[i - 1],
-                      " before ", data[i], " at ", i);
+  const std::optional<at::Tensor> bounds = numbers_of(call.options.cu_seqlens);
+  if (!bounds) return;
+  const int64_t count = bounds->size(-1), length = call.query.size(2);
+  const int64_t* data = bounds->const_data_ptr<int64_t>();
+  for (int64_t row = 0; row < bounds->numel() / count; ++row, data += count) {
+    TORCH_CHECK_VALUE(data[0] == 0, "[attention] cu_seqlens: expected to start at 0, got ",
+                      data[0]);
+    for (int64_t i = 1; i < count; ++i) {
+      TORCH_CHECK_VALUE(data[i] >= data[i - 1],
+                        "[attention] cu_seqlens: expected not to decrease, got ", data[i - 1],
+                        " before ", data[i], " at ", i);
+    }
+    TORCH_CHECK_VALUE(data[count - 1] == length,
+                      "[attention] cu_seqlens: expected to end at the length ", length, ", got ",
+                      data[count - 1]);
   }
-  TORCH_CHECK_VALUE(data[count - 1] == length,
-                    "[attention] cu_seqlens: expected to end at the length ", length, ", got ",
-                    data[count - 1]);
 }
 
 void check_query_position_values(const Call& call) {
-  if (!call.options.query_positions) return;
-  const at::Tensor positions = positions_of_queries(call).cpu().contiguous();
-  const int64_t queries = positions.size(1);
-  const int64_t* data = positions.const_data_ptr<int64_t>();
-  for (int64_t b = 0; b < positions.size(0); ++b, data += queries) {
-    for (int64_t i = 0; i < queries; ++i) {
-      TORCH_CHECK_VALUE(data[i] >= -kMostPosition && data[i] <= kMostPosition,
-                        "[attention] query_positions: expected -2^53 to 2^53, got ", data[i],
-                        " in batch entry ", b);
-      TORCH_CHECK_VALUE(i == 0 || data[i] >= data[i - 1],
-                        "[attention] query_positions: expected numbers that do not fall from one "
-                        "query to the next, got ",
-                        data[i - 1], " before ", data[i], " in batch entry ", b);
-    }
+  const std::optional<at::Tensor> given = numbers_of(call.options.query_positions);
+  if (!given) return;
+  // One number per entry is the position of its first query, which the others follow.
+  const int64_t batch = call.query.size(0), queries = call.query.size(2);
+  const bool first_only = call.options.query_positions->dim() == 1;
+  const int64_t more = first_only ? std::max<int64_t>(queries, 1) - 1 : 0;
+  const int64_t* const data = given->const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < given->numel(); ++i) {
+    const int64_t entry = (first_only ? i : i / queries) % batch;
+    const bool inside = data[i] >= -kMostPosition && data[i] <= kMostPosition;
+    TORCH_CHECK_VALUE(inside && data[i] <= kMostPosition - more,
+                      "[attention] query_positions: expected -2^53 to 2^53, got ",
+                      data[i] + (inside ? more : 0), " in batch entry ", entry);
+    TORCH_CHECK_VALUE(first_only || i % queries == 0 || data[i] >= data[i - 1],
+                      "[attention] query_positions: expected numbers that do not fall from one "
+                      "query to the next, got ",
+                      data[i - 1], " before ", data[i], " in batch entry ", entry);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/functorch/TensorWrapper.h>
 #include <nsimplex/routing.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -253,6 +254,15 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
 };
 
 Tensor autograd_loss(const LossCall& call) {
+  const auto derived = [](const OptionalTensor& tensor) {
+    return tensor && (has_tangent(*tensor) || at::functorch::maybeGetTensorWrapper(*tensor));
+  };
+  const bool inside = derived(call.query_index) || derived(call.key_index) ||
+                      derived(call.weights) || derived(call.lse);
+  TORCH_CHECK_NOT_IMPLEMENTED(!inside,
+                              "[indexer_loss] query_index, key_index, weights, lse: expected "
+                              "tensors outside of grad, vjp and jvp, because the loss is "
+                              "differentiated once, by backward() or torch.autograd.grad");
   return with_lse(call, [](const LossCall& own) {
     return LossFunction::apply(own.query_index, own.key_index, own.weights, own.lse, &own);
   });

@@ -100,6 +100,10 @@ Tensor product_mass(const Layer& layer, const Tensor& table) {
 Tensor path_mass(const Layer& layer, const Tensor& table, int64_t first_row) {
   const int64_t batch = table.size(0), queries = layer.query.size(2), width = table.size(2);
   const size_t order = layer.keys.size();
+  if (batch * queries == 0) {
+    const at::ScalarType type = dense::accumulate_type(layer.query.scalar_type());
+    return at::zeros({batch, queries, width}, layer.query.options().dtype(type));
+  }
   std::vector<Tensor> steps{table.narrow(1, first_row, queries)};  // [B, c, n^m], -1: none
   for (size_t m = 1; m < order; ++m) {
     const Tensor last = steps.back().flatten(1).unsqueeze(-1);
@@ -170,7 +174,7 @@ LossParts::LossParts(const LossCall& call, const Wanted& wanted)
   if (call.lse) lse_ = call.lse->to(type);
   const int64_t batch = query_index_.size(0), length = key_index_.size(2);
   if (call.indices) table_ = call.indices->expand({batch, -1, -1});
-  if (wanted_[1]) grad_key_ = at::zeros_like(key_index_);
+  if (wanted_[1]) grad_key_ = at::zeros(key_index_.sizes(), key_index_.options());
 
   // The share of one query in the widest temporary.
   const int64_t heads = query_index_.size(1), order = static_cast<int64_t>(call.keys.size());

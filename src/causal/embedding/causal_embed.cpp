@@ -184,7 +184,8 @@ Tensor checked_tangents(const char* function, const Tensor& tangents) {
   TORCH_CHECK_VALUE(tangents.dim() == 2 && tangents.size(1) > 0, place,
                     ": expected shape [M, d], got ", tangents.sizes());
   as_function(function, [&] { require_room("tangents", {tangents.size(0), tangents.size(1)}); });
-  const Tensor rows = tangents.detach().to(at::kDouble).resolve_neg().contiguous();
+  const Tensor wide = tangents.detach().to(at::kDouble);
+  const Tensor rows = (wide.is_neg() ? wide.resolve_neg() : wide).contiguous();
   const Tensor radii = rows.norm(2, 1);
   const Tensor far = radii.le(kLargestRadius).logical_not().nonzero();  // NaN too
   TORCH_CHECK_VALUE(far.numel() == 0, place, ": expected rows of norm ", kLargestRadius,

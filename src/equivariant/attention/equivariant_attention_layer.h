@@ -53,7 +53,11 @@ AttentionGradients differentiate_in_wide_type(const AttentionBackwardCall& call)
   return in_wide_type(call.forward, [&](const AttentionCall& own) {
     AttentionGradients gradients =
         AttentionLayer<Class>(own).backward(call.grad_out.to(own.x.scalar_type()));
-    return std::apply([type](const auto&... each) { return AttentionGradients{each.to(type)...}; },
+    const auto own_memory = [type](const at::Tensor& gradient) {
+      const at::Tensor typed = gradient.to(type);
+      return typed.is_same(gradient) ? typed.clone(at::MemoryFormat::Contiguous) : typed;
+    };
+    return std::apply([&](const auto&... each) { return AttentionGradients{own_memory(each)...}; },
                       gradients);
   });
 }

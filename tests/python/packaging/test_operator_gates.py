@@ -136,14 +136,10 @@ def finite(mask):
     return mask.clamp_min(-3)
 
 
-#: They return an argument, or two results of one memory.
-SHARED = {"hyperbolic_distances", "equivariant_attention_backward"}
-#: Fake gradients are stored otherwise, or what stands for none is of another dtype.
-STRIDES = SHARED | {"indexer_loss_gradients", "attention_backward"}
 QUICK_CHECKS = "test_schema", "test_autograd_registration", "test_faketensor"
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in SHARED])
+@pytest.mark.parametrize("name", ALL)
 def test_opcheck(name):
     call = Call(name, torch.float32)
     # Second derivatives of lists look into the list, which a fake tensor does not know.
@@ -158,7 +154,7 @@ def heads_inside(x):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", [x for x in ALL if x in PROGRAMS and of(x) not in STRIDES])
+@pytest.mark.parametrize("name", [name for name in ALL if name in PROGRAMS])
 def test_fake_results_have_the_strides_of_real_ones(name, dtype):
     call = Call(name, dtype)
     tensors = [heads_inside(x) if is_floating(x) else x for x in tensors_of(call)]
@@ -174,20 +170,15 @@ def test_derivatives(name):
         assert gradgradcheck(call, leaves, fast_mode=True)
 
 
-def reads_numbers(name):
-    """These read lengths, places and bounds of documents, which torch.func wraps."""
-    options = ("documents", "positions", "lengths", "everything")
-    composed = of(name) in ("attention_weights", "face_attention")
-    return composed and any(word in name for word in options)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name for name in DIFFERENTIABLE if of(name) != "indexer_loss" and not reads_numbers(name)],
-)
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_torch_func_agrees_with_autograd(name):
     call = Call(name)
     primals = tuple(call.leaves)
+    if of(name) == "indexer_loss":
+        for transform in (torch.func.vjp, lambda f, *x: torch.func.jvp(f, x, x)):
+            with pytest.raises(NotImplementedError, match=r"expected tensors outside of grad, vjp"):
+                transform(call, *primals)
+        return
     out, pullback = torch.func.vjp(call, *primals)
     grads = pullback(tuple(torch.ones_like(x) for x in out))
     leaves = call.wanting()
@@ -319,8 +310,7 @@ def test_exported_programs(name):
     assert_close(ours, call.results(*fresh), rtol=0, atol=0)
 
 
-#: A program with angles has the length of its example.
-@pytest.mark.parametrize("name", [name for name in SIZED if name != "rotary, angles"])
+@pytest.mark.parametrize("name", SIZED)
 def test_one_program_takes_any_length(name):
     call = of_length(name, 8)
     run, given = through(compiled(call, dynamic=True)), tensors_of(call)
@@ -334,6 +324,26 @@ def test_one_program_takes_any_length(name):
         ours = call.results(*call.leaves, function=through(exported))
         assert_close(ours, call.results(*call.leaves), rtol=0, atol=0)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 2
+
+
+@pytest.mark.parametrize("name", ["attention_weights", "face_attention"])
+def test_an_exported_composite_takes_any_length(name):
+    run = getattr(torch.ops.nsimplex, name)
+    options = dict(causal=True, key_lengths=torch.tensor([3, 5]))
+
+    class Own(torch.nn.Module):
+        def forward(self, query, keys):
+            return run(query, keys, *([keys] * (name == "face_attention")), **options)
+
+    def draw(length):
+        return torch.randn(2, 3, length, 4), [torch.randn(2, 3, length, 4) for _ in range(2)]
+
+    length = torch.export.Dim("length", min=5, max=64)
+    shapes = ({2: length}, [{2: length}] * 2)
+    program = torch.export.export(Own(), draw(8), dynamic_shapes=shapes).module()
+    for n in (5, 8, 30):
+        given = draw(n)
+        assert_close([*program(*given)], [*Own()(*given)], rtol=0, atol=0)
 
 
 #: Largest errors of a whole tensor beside the reference in float64.
