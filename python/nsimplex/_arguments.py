@@ -32,6 +32,18 @@ _Class = TypeVar("_Class", bound=type)
 _LONGEST = 300  # characters of a message
 _WHOLE = range(-(2**63), 2**63)  # integers that an operator takes
 
+#: What a wrong argument may raise. Others pass: a checkpoint ends its second forward by one.
+_FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
 # How the dispatcher words what our functions could not know of options that they pass on.
 _WRONG_TYPE = re.compile(
     r"Expected a value of type '(.+?)' for argument '(\w+)' but instead found type '(.+?)'"
@@ -95,7 +107,7 @@ def checked(
             args, kwargs = _fitted(label, _checks(function, options_of), args, kwargs)
         try:
             return compute(*args, **kwargs)
-        except Exception as error:
+        except _FAULTS as error:
             if operator and str(error).startswith(own := f"[{operator}] "):
                 raise type(error)(f"[{label}] {str(error).removeprefix(own)}") from None
             explained = _explained(function, label, options_of, args, kwargs, error)
@@ -257,9 +269,36 @@ def _surplus(function: Callable, label: str, kwargs: dict[str, Any]) -> TypeErro
     )
 
 
+#: Arguments of other libraries, with ours and what is different about it.
+_FOREIGN: dict[str, dict[str, str]] = {
+    "attn_bias": {"mask": ""},
+    "attn_mask": {"mask": ""},
+    "attention_mask": {"key_masks": ", True where a key takes part", "mask": ""},
+    "d_model": {"dim": ""},
+    "embed_dim": {"dim": ""},
+    "hidden_size": {"dim": ""},
+    "is_causal": {"causal": ""},
+    "key_padding_mask": {"key_masks": ", True where a key takes part"},
+    "num_heads": {"heads": ""},
+    "num_key_value_heads": {"kv_heads": ""},
+    "num_kv_heads": {"kv_heads": ""},
+    "softmax_scale": {"scale": ""},
+    "window_size": {"window": ", which counts the query's own position"},
+}
+
+
 def _no_such_argument(label: str, name: str, known: Collection[str] = ()) -> TypeError:
-    """The error for an argument that does not exist, with the one that its name resembles:
-    ``is_causal`` of PyTorch is our ``causal``."""
+    """The error for an argument that does not exist, with ours of another library's name, or the
+    one that its name resembles."""
+    ours = _FOREIGN.get(name, {})
+    for own, difference in ours.items():
+        if own in known:
+            return TypeError(f"[{label}] {name}: no such argument; did you mean {own}{difference}?")
+    if ours:
+        return TypeError(
+            f"[{label}] {name}: no such argument; elsewhere in nsimplex it is called "
+            f"{' or '.join(ours)}"
+        )
     inside = [own for own in known if len(own) > 3 and (own in name or name in own)]
     near = inside or difflib.get_close_matches(name, [own for own in known if own != "self"], 1)
     hint = f"; did you mean {max(near, key=len)}?" if near else ""

@@ -13,6 +13,8 @@ from ._options import taken
 
 __all__ = ["WHOLE", "FixedCache", "new_places"]
 
+#: Of keys and values, as attention takes them.
+_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 WHOLE = (torch.int64, torch.int32)  # dtypes of lengths and counts
 
 
@@ -48,6 +50,11 @@ class FixedCache:
 
     def _allocate(self, rows: tuple[int, ...], key_width: int, value_width: int, **place) -> None:
         """Zeros [*rows, channels], one tensor of keys and one of values per axis."""
+        dtype = place.get("dtype") or torch.get_default_dtype()
+        if dtype not in _DTYPES:
+            raise TypeError(
+                f"[{self._name}] dtype: expected float32, float64, bfloat16 or float16, got {dtype}"
+            )
         numbers = math.prod(rows) * (key_width + value_width) * len(self.window)
         try:
             if numbers >= 2**60:

@@ -244,8 +244,7 @@ def operator_options(
     """
     logit_scale, output_scale = scales(scale, query, values, reduce)
     if seed is None and as_they_are.get("dropout_p", 0) > 0:
-        drawn: Any = torch.randint(2**63 - 1, ()).item()  # int() would fix it in exported code
-        seed = drawn
+        seed = _drawn_seed()
     if isinstance(augment, bool):
         augment = range(1, len(keys)) if augment else ()
     return as_they_are | {
@@ -256,6 +255,18 @@ def operator_options(
         "output_scale": output_scale,
         "seed": seed,
     }
+
+
+def _drawn_seed() -> Any:
+    try:
+        return torch.randint(2**63 - 1, ()).item()  # int() would fix it in exported code
+    except RuntimeError as error:
+        if not str(error).startswith("vmap"):
+            raise
+    raise ValueError(
+        "[attention] seed: expected an integer with dropout under vmap, or its option "
+        "randomness='same', got None"
+    )
 
 
 def _is_int(value: object) -> bool:

@@ -86,9 +86,7 @@ class StaticCache(FixedCache):
         ``counts[b]`` tokens (None: t), and padding behind them."""
         for first in keys[:1]:
             self._check_batch("keys[0]", first)
-        self._check_chunk(keys[0] if len(keys) else self.keys[0], keys, values)
-        positions, real = self._places(keys[0].size(2), counts)
-        self._write(keys, values, positions, real)
+        _, real = self._extend(keys[0] if len(keys) else self.keys[0], keys, values, counts)
         self._advance(real)
 
     @overload
@@ -137,10 +135,7 @@ class StaticCache(FixedCache):
                 code on the CPU. On other devices, :meth:`check` says so later.
         """
         options = self._options(options)
-        self._check_batch("query", query)
-        self._check_chunk(query, keys, values)
-        positions, real = self._places(query.size(2), counts)
-        self._write(keys, values, positions, real)
+        positions, real = self._extend(query, keys, values, counts)
         slots = self.slots
         result = attention(
             query,
@@ -173,7 +168,7 @@ class StaticCache(FixedCache):
         batch = self.lengths.size(0)
         self._require_one_each("entries", entries, batch, (torch.int64,))
         self._require_range("entries", entries, batch - 1)
-        for tensor in (*self.keys, *self.values, self.lengths):
+        for tensor in self._stored():
             tensor.copy_(tensor.index_select(0, entries))
 
     reorder = select
@@ -182,6 +177,10 @@ class StaticCache(FixedCache):
         """Forgets all tokens, and what :meth:`check` would say, and keeps the memory."""
         self.lengths.zero_()
         self._wrong.zero_()
+
+    def _stored(self) -> list[Tensor]:
+        """What belongs to the entries of the batch, which is the first axis."""
+        return [*self.keys, *self.values, self.lengths]
 
     def _check_lengths(self) -> None:
         """They are an attribute that anybody may set."""
@@ -208,14 +207,29 @@ class StaticCache(FixedCache):
         )
         return positions, real & (positions >= 0) & (positions < self.slots)
 
+    def _extend(
+        self,
+        query: Tensor,
+        keys: Sequence[Tensor],
+        values: Sequence[Tensor],
+        counts: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Fills slots with a chunk, of the query's batch and length. Returns the position of every
+        token and whether it is one, as :meth:`_advance` needs it."""
+        self._check_batch("query", query)
+        self._check_chunk(query, keys, values)
+        positions, real = self._places(query.size(2), counts)
+        self._write([*self.keys, *self.values], [*keys, *values], positions, real)
+        return positions, real
+
     def _write(
-        self, keys: Sequence[Tensor], values: Sequence[Tensor], positions: Tensor, real: Tensor
+        self, kept: Sequence[Tensor], chunks: Sequence[Tensor], positions: Tensor, real: Tensor
     ) -> None:
         """Fills slots behind the sequences' ends, which nobody reads before :meth:`_advance`."""
         with torch.no_grad():
             places = torch.where(real, positions, self.slots)[:, None, :, None]
-            for kept, chunk in zip((*self.keys, *self.values), (*keys, *values)):
-                kept.scatter_(2, places.expand_as(chunk), chunk)
+            for slots, chunk in zip(kept, chunks):
+                slots.scatter_(2, places.expand_as(chunk), chunk)
 
     def _advance(self, real: Tensor) -> None:
         with torch.no_grad():

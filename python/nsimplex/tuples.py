@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
+import torch._C._functorch as functorch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from ._arguments import checked
 from ._library import operators
@@ -62,9 +66,11 @@ def neighbours(adjacency: Tensor, *, self_loops: bool = True) -> Tensor:
     """
     if adjacency.layout != torch.sparse_csr:
         return operators.neighbours(adjacency, self_loops=self_loops)
-    return operators.neighbours_csr(
-        adjacency.crow_indices(), adjacency.col_indices(), adjacency.size(-1), self_loops=self_loops
-    )
+    # Transforms of torch.func cannot wrap the matrix, but its parts are plain tensors.
+    inside = functorch.peek_interpreter_stack() is not None
+    with temporarily_clear_interpreter_stack() if inside else nullcontext():
+        parts = adjacency.crow_indices(), adjacency.col_indices()
+    return operators.neighbours_csr(*parts, adjacency.size(-1), self_loops=self_loops)
 
 
 @checked

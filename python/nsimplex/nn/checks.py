@@ -144,6 +144,15 @@ def require_padding(at: str, mask: Tensor, packed: bool) -> None:
         )
 
 
+def is_mapped(values: Tensor) -> bool:
+    """Whether vmap maps over a tensor, in compiled code never."""
+    while not torch.compiler.is_compiling() and functorch.is_functorch_wrapped_tensor(values):
+        if functorch.is_batchedtensor(values):
+            return True
+        values = functorch.get_unwrapped(values)
+    return False
+
+
 def can_be_read(values: Tensor) -> bool:
     """Whether a check may look at the values: on the CPU, outside of transforms and compiled
     code. On another device it would wait for all that has been computed there."""

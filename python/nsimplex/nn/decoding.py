@@ -13,9 +13,11 @@ from ..separable_attention import SeparableCache
 from ..static_cache import StaticCache
 from .checks import require
 from .heads import own_part
-from .key_tables import EVERYWHERE
-from .select import Linear, Neighbours, part_of
+from .indexer import IndexParts
+from .key_tables import EVERYWHERE, Places, united
+from .select import Linear, Neighbours, Path, Sinks, TopK, Union, Window, part_of, parts_of
 from .selecting import SelectedTuples
+from .slots import ChosenSlots
 
 _Cache = TypeVar("_Cache", bound=LayerCache)
 
@@ -23,7 +25,7 @@ _Cache = TypeVar("_Cache", bound=LayerCache)
 class CachedTuples(SelectedTuples):
     """The part of an attention layer that decodes."""
 
-    has_slots = True  #: whether a layer without ``select`` and ``orders`` takes a StaticCache
+    has_slots = True  #: whether a layer takes a StaticCache
 
     def _require_cacheable(self) -> None:
         at = f"[{type(self).__name__}] "
@@ -115,22 +117,101 @@ class CachedTuples(SelectedTuples):
             f"got window {held}",
         )
 
+    def _empty_slots(self, **sizes: Any) -> StaticCache:
+        self._require_cacheable()
+        if self.select is None or isinstance(self.select, Linear):
+            return StaticCache(self._cache_window(-1), **sizes)
+        part, index = part_of(self.select, TopK, Path), None
+        if part is not None and self.indexer.source == "light":
+            index = 1, self.indexer.index_dim
+        elif part is not None:
+            require(
+                len(self._source) > 0,
+                f"[{type(self).__name__}] source: expected set_source before make_static_cache",
+            )
+            index = self._source[0].kv_heads, self._source[0].head_dim
+        width = part.k if isinstance(part, Path) else None
+        return ChosenSlots(self.order, index, width, **sizes)
+
     def _continue_slots(self, x: Tensor, cache: StaticCache, counts: Tensor | None) -> Tensor:
-        self._require_slots()
         self._require_own_window(cache)
         positions = cache.positions(x.size(1), counts)
         q, keys, values = self._heads_of(x, positions=positions)
-        options = self._cached_options()
-        return self._join_heads(cache.attend(q, keys, values, counts=counts, **options))
+        if self.select is None:
+            options = self._cached_options()
+            return self._join_heads(cache.attend(q, keys, values, counts=counts, **options))
+        chosen = isinstance(cache, ChosenSlots)
+        require(
+            chosen != isinstance(self.select, Linear),
+            f"[{type(self).__name__}] cache: expected one of this layer's make_static_cache()",
+        )
+        positions, real = cache._extend(q, keys, values, counts)
+        if chosen:
+            out = self._attend_to_chosen_slots(x, q, cache, positions, real)
+        else:
+            out = self._attend_linearly_to_slots(q, cache, positions, real)
+        cache._advance(real)
+        return self._join_heads(out)
+
+    def _attend_to_chosen_slots(
+        self, x: Tensor, q: Tensor, cache: ChosenSlots, positions: Tensor, real: Tensor
+    ) -> Tensor:
+        places = torch.arange(cache.slots, device=x.device)
+        visible = places <= positions[..., None]
+        index = self._index_of(x, 0, positions)
+        if index is not None:
+            cache._write([cache.index], [index.key], positions, real)
+            index = index._replace(key=cache.index[:, :, :-1], lse=None)
+        tables = self._tables_in_slots(index, positions, visible)
+        keys, values = cache.keys, cache.values
+        if self.pattern == "path":
+            tokens = q.size(2)
+            cache._write([cache.chosen], [tables[0][:, None]], positions, real)
+            tables = [torch.cat([cache.chosen[:, 0, :-1], tables[0]], 1)]
+            keys, values = cache.extended(keys, values, tokens)
+        else:
+            keys, values = ([kept[:, :, :-1] for kept in each] for each in (keys, values))
+        return self._attend(q, keys, values, tables)[0]
+
+    def _tables_in_slots(
+        self, index: IndexParts | None, positions: Tensor, visible: Tensor
+    ) -> list[Tensor]:
+        """The keys of queries at positions [B, t], among the visible slots [B, t, slots]."""
+        slots = visible.size(-1)
+        fixed: list[Tensor] = []
+        for part in parts_of(self.select):
+            if isinstance(part, Window):
+                around = torch.arange(1 - part.left, 1, device=positions.device)
+                fixed.append(positions[..., None] + around)
+            elif isinstance(part, Sinks):
+                first = torch.arange(part.count, device=positions.device).expand(
+                    *positions.shape, -1
+                )
+                fixed.append(first.masked_fill(first > positions[..., None], -1))
+        if index is None:
+            return [united(fixed, slots)]
+        part = part_of(self.select, TopK, Path)
+        assert part is not None
+        best = self._choose(index, Places(adjacency=visible), causal=False)
+        chosen = [best] if isinstance(part.k, int) else [best[..., :k] for k in part.k]
+        if isinstance(self.select, Union):
+            return [united([*fixed, table], slots) for table in chosen]
+        return chosen
+
+    def _attend_linearly_to_slots(
+        self, q: Tensor, cache: StaticCache, positions: Tensor, real: Tensor
+    ) -> Tensor:
+        """A query row per slot, of which those of the new tokens count."""
+        slots = cache.slots
+        places = torch.where(real, positions, slots)[:, None, :, None].expand_as(q)
+        rows = q.new_zeros(*q.shape[:2], slots + 1, q.size(3)).scatter(2, places, q)
+        lengths = torch.where(real, positions + 1, 0).amax(1)
+        keys, values = ([kept[:, :, :-1] for kept in each] for each in (cache.keys, cache.values))
+        out = self._attend_linearly(rows[:, :, :-1], keys, values, Places(key_lengths=lengths))
+        return out.gather(2, positions.clamp_min(0)[:, None, :, None].expand_as(q))
 
     def _cached_options(self) -> dict[str, Any]:
         """Options of attention that do not belong to a cache."""
         own = ("causal", "window", "distinct")
         options = {n: value for n, value in self._options.items() if n not in own}
         return options | dict(sink=own_part(self.sink))
-
-    def _require_slots(self) -> None:
-        require(
-            self.select is None,
-            f"[{type(self).__name__}] select: expected none with a StaticCache",
-        )

@@ -197,7 +197,7 @@ def _groups(
     for row, prompt in enumerate(prompts):
         by_length.setdefault(len(prompt), []).append(row)
     slots = max(by_length) + count
-    fits = model.options.sparse == "window" and slots <= model.options.context
+    fits = model.options.sparse != "linear" and slots <= model.options.context
     fits = fits and all(block.attention.has_slots for block in model.blocks)
     autocast = torch.is_autocast_enabled(model.embedding.weight.device.type)
     if cached and len(by_length) > 1 and fits and not autocast:  # it would store other dtypes

@@ -192,6 +192,6 @@ def tuples_of(tables: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     offsets = starts[rows + torch.arange(queries + 1, device=device)]
     tuples, valid = tuples.flatten(0, -2), valid.flatten()
     place = (valid.cumsum(0) - 1).masked_fill(~valid, valid.numel())
-    indices = tuples.new_zeros(valid.numel() + 1, order)
+    indices = tuples.new_zeros(valid.numel() + 1, order)  # the last row takes what is no tuple
     indices = indices.scatter(0, place[:, None].expand(-1, order), tuples.clamp_min(0))
-    return indices, offsets[:, None]
+    return indices[:-1], offsets[:, None]

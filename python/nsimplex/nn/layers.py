@@ -34,7 +34,8 @@ from .layer_options import (
     rotary_is_relative,
 )
 from .place_checks import require_places
-from .select import Neighbours, Select, part_of
+from .select import Neighbours, Select, edges_of, part_of
+from .slots import GroupSlots
 from .weights import initialize as _initialize
 
 __all__ = ["RMSNorm", "SimplicialAttention", "_initialize"]
@@ -262,13 +263,12 @@ class SimplicialAttention(CachedTuples):
     def make_static_cache(self, batch: int, slots: int) -> StaticCache:
         """An empty :class:`nsimplex.StaticCache` for ``batch`` sequences of at most ``slots``
         tokens, in the dtype and on the device of the weights. Its sequences may have different
-        lengths, and a step compiles. Without ``select`` and ``orders`` only."""
-        require(self.orders is None, f"[{type(self).__name__}] orders: expected none with slots")
-        self._require_cacheable()
-        self._require_slots()
+        lengths, and a step compiles. A step of chosen keys scores all slots, and one of
+        :class:`Linear` computes its sums over all slots."""
+        if self.orders is not None:
+            return GroupSlots([group.make_static_cache(batch, slots) for group in self._groups()])
         weight = self.output.weight
-        return StaticCache(
-            self._cache_window(-1),
+        return self._empty_slots(
             batch=batch,
             slots=slots,
             kv_heads=self.kv_heads,
@@ -287,6 +287,7 @@ class SimplicialAttention(CachedTuples):
         counts: Tensor | None = None,
         positions: Tensor | None = None,
         adjacency: Tensor | None = None,
+        edge_index: Tensor | None = None,
         key_masks: Tensor | Sequence[Tensor] | None = None,
         cu_seqlens: Tensor | None = None,
         mask: Tensor | None = None,
@@ -307,8 +308,11 @@ class SimplicialAttention(CachedTuples):
         int64 [B, T] and rising, are the tokens' positions in the sequence. Rotary, causal mask and
         windows use them. adjacency, bool [B, T, T] or [T, T], marks the tokens that each token may
         attend to, on every axis. Without ``select``, a window with positions, or an adjacency,
-        costs memory for every tuple. :class:`Neighbours` takes the adjacency in any of its forms.
+        costs memory for every tuple. :class:`Neighbours` takes the adjacency in any of its forms,
+        or as the edge_index of PyTorch Geometric instead.
         """
+        if edge_index is not None:
+            adjacency = edges_of(type(self).__name__, edge_index, adjacency)
         places = Places(key_lengths, key_masks, cu_seqlens, mask, positions, adjacency)
         name = type(self).__name__
         if cache is not None:
@@ -320,7 +324,7 @@ class SimplicialAttention(CachedTuples):
             f"[{name}] contexts: expected {count} tensors, got {len(contexts)}",
         )
         require(
-            counts is None or (cache is not None and self.orders is None),
+            counts is None or cache is not None,
             f"[{name}] counts: expected none without a StaticCache",
         )
         shards = sequence_shards()
@@ -329,7 +333,7 @@ class SimplicialAttention(CachedTuples):
             f"[{name}] cache and contexts: expected none under context_parallel",
         )
         if self.orders is not None:
-            return self._add_groups(x, places, cache)
+            return self._add_groups(x, places, cache, counts)
         if cache is not None:
             return self._continue(x, cache, counts)
         if shards is not None:
@@ -352,16 +356,21 @@ class SimplicialAttention(CachedTuples):
             yield group
 
     def _add_groups(
-        self, x: Tensor, places: Places, cache: LayerCache | StaticCache | None
+        self,
+        x: Tensor,
+        places: Places,
+        cache: LayerCache | StaticCache | None,
+        counts: Tensor | None,
     ) -> Tensor:
         caches = [None] * len(self.groups) if cache is None else self._caches_of(cache)
         outs: list[Tensor] = [
-            group(x, **places._asdict(), cache=each) for group, each in zip(self.groups, caches)
+            group(x, **places._asdict(), cache=each, counts=counts)
+            for group, each in zip(self.groups, caches)
         ]
         return sum(outs[1:], outs[0])
 
-    def _caches_of(self, cache: LayerCache | StaticCache) -> list[LayerCache]:
-        if isinstance(cache, GroupCache) and len(cache.caches) == len(self.groups):
+    def _caches_of(self, cache: LayerCache | StaticCache) -> Sequence[LayerCache | StaticCache]:
+        if isinstance(cache, (GroupCache, GroupSlots)) and len(cache.caches) == len(self.groups):
             return cache.caches
         raise ValueError(
             f"[{type(self).__name__}] cache: expected one of this layer's make_cache()"

@@ -33,6 +33,11 @@ def require_places(name: str, x: Tensor, places: Places, pairs: bool) -> Tensor 
         return None
     if not pairs or adjacency.layout == torch.sparse_csr:
         require_graph(name, adjacency)
+        require(
+            adjacency.layout != torch.sparse_csr or not torch.compiler.is_compiling(),
+            f"[{name}] adjacency: expected bool or edges in compiled and exported code, got sparse "
+            "CSR",
+        )
         edges = adjacency.layout == torch.strided and adjacency.dtype != torch.bool
         if edges:
             return adjacency

@@ -94,13 +94,21 @@ class Neighbours(Select):
             ``forward(x, adjacency=..)`` takes it, and then replaces this one if there are two.
         self_loops: every token is its own neighbour.
         nodes: T of a list of edges; None: the largest node and 1. The other forms have their T.
+        edge_index: instead of adjacency, int64 or int32 [2, E] of PyTorch Geometric: rows of
+            sources and of targets. Messages flow from source to target, so the source becomes a
+            neighbour of the target. It is stored as ``adjacency``.
     """
 
     adjacency: Tensor | None = None
     self_loops: bool = True
     nodes: int | None = None
+    edge_index: Tensor | None = None
 
     def __post_init__(self) -> None:
+        if self.edge_index is not None:
+            edges = edges_of("Neighbours", self.edge_index, self.adjacency)
+            object.__setattr__(self, "adjacency", edges)
+            object.__setattr__(self, "edge_index", None)
         if self.nodes is not None:
             require_whole("[Neighbours] ", nodes=self.nodes)
         if self.adjacency is not None:
@@ -111,6 +119,11 @@ class Neighbours(Select):
                 f"[Neighbours] nodes: expected {self.adjacency.size(-1)}, those of adjacency, got "
                 f"{self.nodes}",
             )
+
+    def __deepcopy__(self, memo: dict) -> Neighbours:
+        """torch copies no sparse CSR tensor by itself."""
+        adjacency = None if self.adjacency is None else self.adjacency.detach().clone()
+        return dataclasses.replace(self, adjacency=adjacency)
 
 
 @checked_methods
@@ -185,6 +198,17 @@ class Union(Select):
             require(found <= 1, f"[Union] parts: expected at most one {kind.__name__}, got {found}")
 
 
+def edges_of(function: str, edge_index: Tensor, adjacency: Tensor | None) -> Tensor:
+    """Edges (i, j), int64 [E, 2], of the argument edge_index, which replaces adjacency."""
+    require(adjacency is None, f"[{function}] edge_index: given beside adjacency")
+    whole = edge_index.dtype in (torch.int64, torch.int32) and edge_index.layout == torch.strided
+    require(
+        whole and edge_index.dim() == 2 and edge_index.size(0) == 2,
+        f"[{function}] edge_index: expected int64 [2, E], got {describe(edge_index)}",
+    )
+    return edge_index.long().flip(0).t()
+
+
 def require_graph(function: str, adjacency: Any, name: str = "adjacency") -> None:
     """Check that adjacency is one of the three forms of :class:`Neighbours`."""
     at = f"[{function}] {name}: expected bool [T, T] or [B, T, T], sparse CSR [T, T] or edges int64"
@@ -195,7 +219,10 @@ def require_graph(function: str, adjacency: Any, name: str = "adjacency") -> Non
         fits = adjacency.dim() in (2, 3) and adjacency.size(-1) == adjacency.size(-2)
     else:
         fits = adjacency.dtype == torch.int64 and adjacency.dim() == 2 and adjacency.size(1) == 2
-    require(fits, f"{at} [E, 2], got {adjacency.dtype} of shape {list(adjacency.shape)}")
+    turned = adjacency.dim() == 2 and adjacency.size(0) == 2 != adjacency.size(1)
+    hint = "; [2, E] of PyTorch Geometric is the argument edge_index" if turned else ""
+    got = f"{adjacency.dtype} of shape {list(adjacency.shape)}"
+    require(fits, f"{at} [E, 2], got {got}{hint}")
 
 
 def parts_of(select: Select | None) -> tuple[Select | None, ...]:

@@ -15,7 +15,7 @@ from ..face_attention import face_attention
 from ..routing import indexer_loss, retained_mass, topk_keys
 from ..separable_attention import feature_map, separable_attention
 from ..sparse_attention import sparse_attention
-from .checks import require
+from .checks import is_mapped, require
 from .heads import HeadProjections, own_part
 from .indexer import Indexer, IndexParts, IndexSource, normalised
 from .induced import induced, joined
@@ -122,7 +122,9 @@ class SelectedTuples(HeadProjections):
             x.detach(), source, first_position=first_position, positions=positions
         )
 
-    def _choose(self, index: IndexParts, places: Places = EVERYWHERE) -> Tensor:
+    def _choose(
+        self, index: IndexParts, places: Places = EVERYWHERE, causal: bool | None = None
+    ) -> Tensor:
         """The table of the indexer's keys, best first."""
         chosen = part_of(self.select, TopK, Path)
         assert chosen is not None  # there is an indexer
@@ -136,7 +138,7 @@ class SelectedTuples(HeadProjections):
                 weights=index.weights,
                 lse=index.lse,
                 scores=self.indexer.scores,
-                causal=self._options["causal"],
+                causal=self._options["causal"] if causal is None else causal,
                 key_lengths=places.key_lengths,
                 adjacency=adjacency,
             )
@@ -277,6 +279,11 @@ class SelectedTuples(HeadProjections):
                 q, keys, values, tables[0], pattern=self.pattern, return_lse=True, **options
             )
         else:
+            require(
+                not any(map(is_mapped, tables)),
+                f"[{type(self).__name__}] select: expected one k for all axes under vmap, got one "
+                "per axis, whose lists of tuples differ in length",
+            )
             out, lse = sparse_attention(
                 q, keys, values, *tuples_of(tables), return_lse=True, **options
             )

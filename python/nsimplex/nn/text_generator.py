@@ -48,7 +48,7 @@ class TextGenerator:
 
         Prompts may have different lengths, and each continues as if it were alone (to rounding).
         They share their passes where :meth:`make_static_caches` can hold them, which needs
-        ``sparse="window"``, caches, and prompts that stay within the context. Elsewhere the prompts
+        another ``sparse`` than "linear", caches, and prompts that stay within the context. Elsewhere the prompts
         of one length share their passes.
 
         A token is drawn from softmax(logits / temperature) among the ``top_k`` likeliest, and of

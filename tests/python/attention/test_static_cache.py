@@ -403,6 +403,16 @@ def test_gradients_are_refused_while_they_are_recorded(kind, part):
         assert not cache.attend(query, keys, values, *more).requires_grad
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool, torch.float8_e4m3fn])
+def test_a_dtype_that_attention_does_not_take_is_refused_when_it_is_made(dtype):
+    sizes = dict(kv_heads=1, head_dim=4, dtype=dtype)
+    words = "dtype: expected float32, float64, bfloat16 or float16, got torch"
+    with pytest.raises(TypeError, match=rf"\[StaticCache\] {words}"):
+        StaticCache([-1], batch=1, slots=4, **sizes)
+    with pytest.raises(TypeError, match=rf"\[PagedCache\] {words}"):
+        PagedCache([-1], pages=1, page=4, **sizes)
+
+
 def slots_of(counts=None, lengths=(3, 2), tokens=1):
     """A step of a static cache of 4 slots."""
 

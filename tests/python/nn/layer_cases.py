@@ -55,6 +55,47 @@ def loss_of(module: nn.SimplicialAttention, out: torch.Tensor) -> torch.Tensor:
     return loss if auxiliary is None else loss + auxiliary.float()
 
 
+#: Further layers, by name.
+MORE = {
+    "orders": lambda: nn.SimplicialAttention(DIM, HEADS, orders=[1, 1, 2, 2], causal=True),
+    "faces": lambda: nn.SimplicialAttention(DIM, HEADS, face=True, causal=True),
+    "sink": lambda: nn.SimplicialAttention(
+        DIM, HEADS, normalizer="softmax_sink", augment=True, bias=True, causal=True
+    ),
+    "reducer": lambda: nn.SimplicialAttention(
+        DIM, HEADS, reduce="mlp", select=SELECTIONS["topk"](), causal=True
+    ),
+    "softmax indexer": lambda: nn.SimplicialAttention(
+        DIM,
+        HEADS,
+        select=nn.TopK(3, dict(scores="softmax", heads=3, index_dim=4), loss=1.0),
+        causal=True,
+    ),
+    "expert choice": lambda: nn.TransformerBlock(
+        nn.ExpertChoice(nn.SimplicialAttention(DIM, HEADS, rotary=True, order=1), tokens=4),
+        nn.FeedForward(DIM),
+    ),
+}
+
+
+def make(name: str, dtype=torch.float32) -> torch.nn.Module:
+    torch.manual_seed(1)
+    return (layer(name) if name in SELECTIONS else MORE[name]()).to(dtype)
+
+
+def grads_of(module, run, x):
+    module.zero_grad()
+    loss = loss_of(module, run(x))
+    loss.backward()
+    return loss.detach(), {n: p.grad.clone() for n, p in module.named_parameters()}
+
+
+def assert_same_step(ours, expected, **near):
+    torch.testing.assert_close(ours[0], expected[0], **near)
+    for name, grad in expected[1].items():
+        torch.testing.assert_close(ours[1][name], grad, msg=lambda m, n=name: f"{n}: {m}", **near)
+
+
 def heads_by_hand(module: nn.SimplicialAttention, x: torch.Tensor):
     """(q, keys, values), from the weights."""
     q, k, d, n = module.heads, module.kv_heads, module.head_dim, module.order

@@ -1,5 +1,6 @@
 """Selections of tuples against dense attention under the mask of the same tuples."""
 
+import copy
 import itertools
 import subprocess
 import sys
@@ -94,6 +95,50 @@ def test_edges_of_more_nodes_than_named():
     torch.testing.assert_close(module(tokens()), by_mask(module, tokens(), (linked | LOOPS)[None]))
     with pytest.raises(ValueError, match="adjacency: expected nodes 0 to 6, got 0 to 9"):
         module(tokens(), adjacency=torch.tensor([[0, 9]]))
+
+
+def test_edges_of_pytorch_geometric():
+    """Rows of sources and targets: a target attends to its sources."""
+    x, index = tokens(), EDGES.flip(1).t()
+    late = nn.SimplicialAttention(DIM, HEADS, select=nn.Neighbours()).double()
+    expected = by_mask(late, x, (graph() | LOOPS)[None])
+    block = nn.TransformerBlock(late, nn.FeedForward(DIM).double()).double()
+    for given in (index, index.int()):
+        torch.testing.assert_close(late(x, edge_index=given), expected)
+        torch.testing.assert_close(
+            block(x, edge_index=given), block(x, adjacency=graph()), rtol=1e-9, atol=1e-9
+        )
+        select = nn.Neighbours(edge_index=given, nodes=T)
+        assert torch.equal(select.adjacency, EDGES) and select.edge_index is None
+        early = nn.SimplicialAttention(DIM, HEADS, select=select).double()
+        early.load_state_dict(late.state_dict())
+        torch.testing.assert_close(copy.deepcopy(early)(x), expected)
+    two = torch.tensor([[0, 1], [2, 3]])  # only the argument's name tells the two forms apart
+    assert nn.Neighbours(two).adjacency.tolist() == [[0, 1], [2, 3]]
+    assert nn.Neighbours(edge_index=two).adjacency.tolist() == [[2, 0], [3, 1]]
+    hint = r"\[2, 9\]; \[2, E\] of PyTorch Geometric is the argument edge_index"
+    for call in (lambda: nn.Neighbours(index), lambda: late(x, adjacency=index)):
+        with pytest.raises(ValueError, match=hint):
+            call()
+    for call, words in (
+        (lambda: nn.Neighbours(graph(), edge_index=index), "given beside adjacency"),
+        (lambda: late(x, adjacency=graph(), edge_index=index), "given beside adjacency"),
+        (lambda: nn.Neighbours(edge_index=EDGES), r"expected int64 \[2, E\], got "),
+        (lambda: nn.Neighbours(edge_index=index.double()), r"expected int64 \[2, E\], got "),
+    ):
+        with pytest.raises(ValueError, match=rf"\] edge_index: {words}"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["topk", "topk per axis", "path", "union", "union per axis"])
+@pytest.mark.parametrize("batch, length", [(2, 0), (0, T), (0, 0)])
+def test_no_tokens(name, batch, length):
+    module = layer(name)
+    x = tokens(batch, length=length).requires_grad_()
+    out = module(x)
+    (out.sum() + module.auxiliary_loss).backward()
+    assert out.shape == (batch, length, DIM) and x.grad.shape == x.shape
+    assert module.auxiliary_loss == 0
 
 
 @pytest.mark.parametrize("name", ["topk", "topk per axis", "union", "union per axis"])

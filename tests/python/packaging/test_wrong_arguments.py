@@ -373,6 +373,57 @@ def test_the_words():
         assert raised.value.__cause__ is None and raised.value.__suppress_context__ is False
 
 
+def test_arguments_of_other_libraries_are_told_by_ours():
+    """By the call: an argument of another library, and how the message ends."""
+    q, x = torch.randn(1, 2, 4, 6), torch.randn(1, 4, 8)
+    layer = nsimplex.nn.SimplicialAttention(8, 2)
+    takes_part = "did you mean key_masks, True where a key takes part?"
+    own_position = "did you mean window, which counts the query's own position?"
+    attention = lambda **options: nsimplex.attention(q, [q], [q], **options)
+    make = lambda **options: nsimplex.nn.SimplicialAttention(8, **options)
+    sparse = lambda **options: nsimplex.nn.SparseAttention(8, 2, **options)
+    for call, name, ending in (
+        (attention, "is_causal", "did you mean causal?"),
+        (attention, "attn_mask", "did you mean mask?"),
+        (attention, "attn_bias", "did you mean mask?"),
+        (attention, "softmax_scale", "did you mean scale?"),
+        (attention, "key_padding_mask", takes_part),
+        (attention, "window_size", own_position),
+        (attention, "num_heads", "elsewhere in nsimplex it is called heads"),
+        (make, "is_causal", "did you mean causal?"),
+        (make, "softmax_scale", "did you mean scale?"),
+        (make, "num_heads", "did you mean heads?"),
+        (make, "num_kv_heads", "did you mean kv_heads?"),
+        (make, "embed_dim", "did you mean dim?"),
+        (make, "window_size", own_position),
+        (make, "attn_mask", "elsewhere in nsimplex it is called mask"),
+        (sparse, "is_causal", "did you mean causal?"),
+        (sparse, "num_kv_heads", "did you mean kv_heads?"),
+        (lambda **given: layer(x, **given), "key_padding_mask", takes_part),
+        (lambda **given: layer(x, **given), "attention_mask", takes_part),
+        (lambda **given: layer(x, **given), "attn_mask", "did you mean mask?"),
+        (
+            lambda **given: layer(x, **given),
+            "is_causal",
+            "elsewhere in nsimplex it is called causal",
+        ),
+    ):
+        with pytest.raises(TypeError) as raised:
+            call(**{name: None})
+        _, _, words = str(raised.value).partition("] ")
+        assert words == f"{name}: no such argument; {ending}"
+
+
+def test_what_ends_a_forward_of_a_checkpoint_is_no_wrong_argument():
+    """torch ends the second forward by an exception once it has what it needs."""
+    linked = torch.eye(4, dtype=torch.bool).float().to_sparse_csr()
+    layer = nsimplex.nn.SimplicialAttention(8, 2, select=nsimplex.nn.Neighbours())
+    x = torch.randn(1, 4, 8, requires_grad=True)
+    kept = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False, adjacency=linked)
+    kept.sum().backward()
+    assert x.grad.any()
+
+
 def test_a_learned_number_is_never_detached_in_silence():
     """torch makes a number of a tensor with one element, and its gradient is gone."""
     q = torch.randn(1, 2, 4, 6)
