@@ -82,6 +82,11 @@ class LanguageModel(TextGenerator, HeldLayers):
             f"{at}rotary: expected form determinant with order {o.order}, because the product form "
             "does not depend on relative positions alone",
         )
+        require(
+            o.dropout == 0 or o.sparse == "window" or not 0 < o.every <= o.layers,
+            f"{at}dropout: expected 0 with sparse {o.sparse!r}, because only attention to all tuples "
+            f"in a window drops some, got {o.dropout}",
+        )
         self.tokenizer: Tokenizer | None = None
         self.embedding = nn.Embedding(o.vocabulary, o.dim)
         self.blocks = cast("Sequence[TransformerBlock]", nn.ModuleList(self._blocks()))

@@ -206,12 +206,7 @@ def _check_select(at: str, o: dict) -> None:
     count = len(o["context_dims"])
     require(not count, f"{at}context_dims: expected none beside select {kind}, got {count}")
     why = f"beside select {kind}"
-    _refuse(at, o, why, face=False, augment=None, softcap=None)
-    require(
-        o["dropout"] == 0,
-        f"{at}dropout: expected 0 {why}, because dropout drops tuples of attention to all of them, "
-        f"got {o['dropout']}",
-    )
+    _refuse(at, o, why, face=False, augment=None, softcap=None, dropout=0.0)
     require(o["distinct"] == "none", f"{at}distinct: expected none {why}, got {o['distinct']!r}")
     if isinstance(select, Linear):
         _refuse(at, o, why, normalizer="softmax")

@@ -64,6 +64,7 @@ def test_options_reach_the_simplicial_layers_alone():
         (dict(rotary=True), "rotary: expected form determinant with order 2, because"),
         (dict(form="determinant", rotary=True), "head_dim: expected a multiple of order + 1 = 3"),
         (dict(sparse="topk", augment=True), "augment: expected none"),
+        (dict(sparse="topk", dropout=0.1), "dropout: expected 0 with sparse 'topk', because only"),
         (dict(window=8), "[LanguageModelOptions] window: expected a list"),
         (dict(window="4,8"), "window: expected a list"),
     ):
