@@ -300,14 +300,16 @@ void add_graph_expressivity(CLI::App& parent, Session& session) {
       ->check(one_of({kLinear, "softmax", "kernel", kPpgn, kSimplicial}))
       ->capture_default_str();
   command
-      .add_option("--mask", options->mask,
-                  "Tuples that a node attends to in form simplicial: cliques, neighbours (any of "
-                  "its neighbours), patterns (with a head per pattern of neighbours in the tuple)")
+      .add_option(
+          "--mask", options->mask,
+          "Tuples that a node attends to in form simplicial: cliques, neighbours (any of "
+          "its neighbours), patterns (with a head and its mask per pattern of neighbours in the "
+          "tuple)")
       ->check(one_of(names_of<equivariant::SimplicialMask>()))
       ->capture_default_str();
   command
       .add_option("--reduce", options->reduce,
-                  "What form simplicial does with them: softmax (a mean) or sum")
+                  "What form simplicial does with them: softmax (a mean per head) or sum")
       ->check(one_of(names_of<equivariant::SimplicialReduce>()))
       ->capture_default_str();
   command.add_flag("--exact", options->exact,

@@ -87,8 +87,17 @@ TEST(SimplicialRefinement, ASumCountsWhatAMeanDoesNot) {
   }
   EXPECT_TRUE(told_apart(rows_and_columns, circle, {2, cliques, sum}));
   EXPECT_FALSE(told_apart(rows_and_columns, circle, {2, cliques, softmax}));
-  // With equal and other nodes among the neighbours a mean knows the share of triangles.
-  EXPECT_TRUE(told_apart(rows_and_columns, circle, {2, patterns, softmax}));
+  // All nodes have one colour, so each head has one kind of tuple: its share of its own head is 1.
+  EXPECT_TRUE(told_apart(rows_and_columns, circle, {2, patterns, sum}));
+  EXPECT_FALSE(told_apart(rows_and_columns, circle, {2, patterns, softmax}));
+}
+
+TEST(SimplicialRefinement, AHeadKnowsTheSharesOfItsOwnPattern) {
+  // Node 0 has the neighbours 1 to 4, among which are the edges 1-2 and 3-4. Hanging nodes colour
+  // the ends: in one graph both edges have a coloured end, in the other one edge has both.
+  const io::SimpleGraph apart{7, {0, 1, 0, 2, 0, 3, 0, 4, 1, 2, 3, 4, 1, 5, 3, 6}};
+  const io::SimpleGraph together{7, {0, 1, 0, 2, 0, 3, 0, 4, 1, 2, 3, 4, 1, 5, 2, 6}};
+  EXPECT_TRUE(told_apart(apart, together, {2, patterns, softmax}));
 }
 
 TEST(SimplicialRefinement, SizesAndRelabelings) {

@@ -98,20 +98,31 @@ class TupleVisit {
   std::vector<int32_t> tuple_;
 };
 
+// The head that visits a tuple: tuples of one pattern have one head.
+uint64_t head_of(uint64_t pattern_and_colour) { return pattern_and_colour >> 32; }
+
+// Divides the numbers of the tuples of each head by their greatest common factor, for a head
+// divides by the sum of its own weights.
+void divide_per_head(Signature& signature) {
+  for (size_t first = 1, next = 1; first < signature.size(); first = next) {
+    uint64_t factor = 0;
+    for (; next < signature.size() && head_of(signature[next]) == head_of(signature[first]);
+         next += 3) {
+      factor = std::gcd(factor, signature[next + 2]);
+    }
+    for (size_t at = first; at < next; at += 3) signature[at + 2] /= factor;
+  }
+}
+
 // The old colour, and how often each kind of tuple occurs.
 Signature signature_of(int32_t colour, std::vector<TupleColour>& found, SimplicialReduce reduce) {
   std::sort(found.begin(), found.end());
   Signature signature{static_cast<uint64_t>(colour)};
-  uint64_t factor = 0;
   for (size_t first = 0, next = 0; first < found.size(); first = next) {
     while (next < found.size() && found[next] == found[first]) ++next;
-    const uint64_t count = next - first;
-    signature.insert(signature.end(), {found[first][0], found[first][1], count});
-    factor = std::gcd(factor, count);
+    signature.insert(signature.end(), {found[first][0], found[first][1], next - first});
   }
-  if (reduce == SimplicialReduce::softmax) {
-    for (size_t at = 3; at < signature.size(); at += 3) signature[at] /= factor;
-  }
+  if (reduce == SimplicialReduce::softmax) divide_per_head(signature);
   return signature;
 }
 

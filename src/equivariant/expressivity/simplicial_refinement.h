@@ -16,12 +16,13 @@ namespace nsimplex::equivariant {
 enum class SimplicialMask : uint8_t {
   cliques,     ///< i, j_1, .., j_N are all neighbours of each other
   neighbours,  ///< every j is a neighbour of i
-  patterns  ///< the same, with a head for every pattern of equal nodes and neighbours among the j
+  patterns  ///< the same, with a head for every pattern of equal nodes and neighbours among the j,
+            ///< whose mask is this pattern
 };
 
 /// What attention does with the tuples of a node.
 enum class SimplicialReduce : uint8_t {
-  softmax,  ///< a weighted mean, which sees the share of each kind of tuple
+  softmax,  ///< a weighted mean per head, which sees the share of each kind of tuple in its mask
   sum       ///< a weighted sum, which sees their number
 };
 
@@ -40,9 +41,10 @@ double tuples_of_neighbours(const io::SimpleGraph& graph, int64_t order);
 ///
 /// Nodes start with their degrees. The new colour of i is its old one and the multiset over the
 /// tuples of its mask of (colour of j_1, .., colour of j_N), with the pattern among the j under
-/// SimplicialMask::patterns. Under SimplicialReduce::softmax the multiset is known up to a common
-/// factor of its numbers. Rounds continue until no graph gets more colours. Then the multisets of
-/// colours are compared.
+/// SimplicialMask::patterns. Under SimplicialReduce::softmax the multiset of each head is known up to
+/// a common factor of its numbers: a head divides by its own weights, so the shares between heads
+/// are not known. Rounds continue until no graph gets more colours. Then the multisets of colours
+/// are compared.
 ///
 /// Graphs of one kind cannot be told apart by any network of layers
 ///
