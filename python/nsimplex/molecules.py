@@ -114,7 +114,8 @@ class _Chemistry:
             from rdkit.Chem import rdFingerprintGenerator
         except ImportError as error:
             raise SystemExit(
-                "molecules: RDKit is needed: python -m pip install rdkit (the extra molecules)"
+                f"molecules: RDKit is needed: {sys.executable} -m pip install rdkit (the extra "
+                "molecules)"
             ) from error
         RDLogger.DisableLog("rdApp.*")  # this module reports errors itself, with the line
         self._chem = Chem

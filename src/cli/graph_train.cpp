@@ -22,7 +22,8 @@ namespace nsimplex::cli {
 namespace {
 
 constexpr char kGraphModelFile[] = "model.safetensors", kGraphPredictions[] = "predictions.csv",
-               kGraphTuples[] = "tuples.csv", kGraphSkipped[] = "skipped.csv";
+               kGraphTuples[] = "tuples.csv", kGraphSkipped[] = "skipped.csv",
+               kGraphStructure[] = "structure.json";
 
 // The files of a data set, as both commands take them.
 struct GraphFiles : CommonOptions {
@@ -32,6 +33,7 @@ struct GraphFiles : CommonOptions {
 struct GraphTrainOptions : GraphFiles {
   std::string task, target, kind = "auto", smiles = "smiles", ignore;
   bool directed = false, skip_bad = false;
+  std::string structure = "auto";
   double validation = 0.1, test = 0.1;
   uint64_t split_seed = 0;
   std::string model = "transformer", form = "softmax", readout = "same", order = "data";
@@ -128,6 +130,7 @@ int run_graph_train(const GraphTrainOptions& o) {
                             {"ignore", o.ignore},
                             {"directed", o.directed},
                             {"skip_bad", o.skip_bad},
+                            {"structure", o.structure},
                             {"validation", o.validation},
                             {"test", o.test},
                             {"split_seed", o.split_seed},
@@ -187,7 +190,7 @@ void add_graph_train(CLI::App& parent, Session& session) {
        .acts = {.device = true},
        .resumes = true,
        .inputs = {&options->data, &options->nodes, &options->graphs},
-       .files = {kGraphModelFile, kGraphSkipped},
+       .files = {kGraphModelFile, kGraphSkipped, kGraphStructure},
        .named_after = [options] { return options->data; }},
       options, run_graph_train);
   add_files(command, *options);
@@ -211,6 +214,10 @@ void add_graph_train(CLI::App& parent, Session& session) {
       ->group("Data");
   command.add_flag("--skip-bad", o.skip_bad, "Leave out rows that cannot be read, and list them")
       ->group("Data");
+  data("--structure", o.structure,
+       "Rows of edges or hyperedges that are the graph: all; positive (rows of the training with "
+       "target 1, for link prediction); auto (positive for targets 0 and 1 in one graph)")
+      ->check(one_of({"auto", "all", "positive"}));
   const auto split = option_adder(command, "Split");
   const auto share = within(0.0, 1.0);
   split("--validation", o.validation, "Share of the rows for validation, which chooses the epoch")

@@ -14,8 +14,8 @@ from .._foreign_files import ForeignFile, foreign_file
 from .._printable import printable
 from ..graph import GraphData, from_edge_index
 from ..graph.conversion_checks import WEIGHTS, warn_of_rest
-from ..graph.molecule_files import MOLECULE_ARRAYS, molecule_graphs
-from ..molecules import ATOM_FEATURES, BOND_FEATURES
+from ..graph.molecule_files import MOLECULE_ARRAYS
+from .molecule_rows import molecule_codes
 from .records import Loaded, Recipe, edge_rows, with_rows
 from .tables import Column, Table
 
@@ -72,16 +72,6 @@ def _tensor(at: str, name: str, value: Any) -> Tensor:
     return made.long()
 
 
-def molecule_codes(arrays: Mapping[str, Any], recipe: Recipe) -> GraphData:
-    """The graphs of the arrays that :mod:`nsimplex.molecules` writes, whose features are codes.
-    Atoms are called by their symbol and their number in the molecule, from 0, as RDKit numbers
-    them."""
-    recipe.node_columns, recipe.edge_columns = [], []
-    recipe.node_codes = list(ATOM_FEATURES.values())
-    recipe.edge_codes = list(BOND_FEATURES.values())
-    return molecule_graphs(arrays, directions="undirected")
-
-
 def read_arrays(path: str, arrays: dict[str, Any], recipe: Recipe) -> Loaded:
     """Graphs of arrays: ``edge_index`` [2, E] with ``node_features``, ``edge_features``, ``batch``
     and targets by name; or those that :mod:`nsimplex.molecules` writes.
@@ -98,7 +88,7 @@ def _read_arrays(file: ForeignFile, path: str, arrays: dict[str, Any], recipe: R
     try:
         if all(name in arrays for name in MOLECULE_ARRAYS):
             recipe.require_ignored()
-            data = molecule_codes(arrays, recipe)
+            data = molecule_codes(path, arrays, recipe)
         else:
             _name_the_rest(path, arrays, recipe)
             data = _indexed(file, arrays, recipe)
@@ -113,6 +103,7 @@ def _read_arrays(file: ForeignFile, path: str, arrays: dict[str, Any], recipe: R
         raise ValueError("--task: expected graph, node or edge for arrays, got hyperedge")
     count = {"graph": data.num_graphs, "node": data.num_nodes}.get(recipe.task)
     columns: dict[str, list[str]] = {}
+    whole = set[str]()
     if all(name in arrays for name in recipe.targets):
         for name in recipe.targets:
             value = np.asarray(arrays[name])
@@ -129,6 +120,8 @@ def _read_arrays(file: ForeignFile, path: str, arrays: dict[str, Any], recipe: R
             for place in range(own.shape[1]):
                 title = name if own.shape[1] == 1 else f"{name}[{place}]"
                 columns[title] = [_text(each) for each in own[:, place].tolist()]
+                if own.dtype.kind in "iu":
+                    whole.add(title)
         recipe = _expanded(recipe, list(columns))
     elif not recipe.trained:
         missing = next(name for name in recipe.targets if name not in arrays)
@@ -136,7 +129,7 @@ def _read_arrays(file: ForeignFile, path: str, arrays: dict[str, Any], recipe: R
         raise ValueError(
             f"--target: expected an array {missing!r} in {printable(path)}, got {have}"
         )
-    targets = recipe.read_targets(Table(path, columns), "DATA")
+    targets = recipe.read_targets(Table(path, columns, whole=whole), "DATA")
     if recipe.task == "edge":
         origin = edge_rows(data)
         ends = np.asarray(arrays["edge_index"]).T.tolist()

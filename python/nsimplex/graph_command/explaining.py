@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..graph import GraphData
+from ..graph import GraphData, TupleBatch
 from ..nn.graph_models import GraphModel
 from ..nn.graph_transformer import GraphTransformer
 from ..viz import GraphTuples, heaviest_graph_tuples
@@ -16,9 +16,13 @@ COLUMNS = ["tuple", "weight", "even weight", "class", "head"]
 
 
 def explained(
-    model: GraphModel, data: GraphData, count: int, rows: Sequence[int]
+    model: GraphModel,
+    data: GraphData,
+    count: int,
+    rows: Sequence[int],
+    queries: Sequence[TupleBatch] | None = None,
 ) -> list[GraphTuples]:
-    """The heaviest tuples of some predictions.
+    """The heaviest tuples of some predictions, of rows of the data or of ``queries``.
 
     Raises:
         ValueError: the model has no attention over tuples.
@@ -26,7 +30,7 @@ def explained(
     if not isinstance(model, GraphTransformer):
         kind = getattr(model, "kind", type(model).__name__)
         raise ValueError(f"--explain: expected a transformer in RUN, got {kind}")
-    return heaviest_graph_tuples(model, data, count, rows=rows)
+    return heaviest_graph_tuples(model, data, count, rows=rows, queries=queries)
 
 
 def line_of(own: GraphTuples, loaded: Loaded, recipe: Recipe) -> dict[str, Any]:

@@ -10,14 +10,17 @@ import torch
 from torch import Tensor
 
 from .._command_channel import Channel
+from .._page import counted
 from .._printable import printable
 from .._whole_file import whole_file
+from ..graph import TupleBatch
 from ..nn.graph_baselines import MessagePassing
 from ..nn.graph_losses import graph_metrics
 from ..nn.graph_models import GraphModel, read_state
 from ..nn.graph_set_models import HyperSAGNN, SetToGraph
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import COLUMNS, explained, line_of, table_rows
+from .links import asked_tuples, with_structure
 from .reading import read_data
 from .records import Recipe, warnings_to
 
@@ -54,15 +57,25 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
     model, recipe = load(request["run"])
     with warnings_to(channel):
         loaded = read_data(request["data"], recipe, request["nodes"], request["graphs"])
+    data, queries, shared = loaded.data, None, 0
+    if recipe.structure == "positive":
+        data, shared = with_structure(request["run"], recipe, loaded.data)
+        queries = asked_tuples(loaded.data, data)
     try:
-        answers = _answers(model.to(request["device"]), loaded.data).cpu()
+        with warnings_to(channel):
+            answers = _answers(model.to(request["device"]), data, queries).cpu()
     except ValueError as error:
         raise ValueError(
             f"cannot use {printable(request['data'])}: {str(error).partition('] ')[2] or error}"
         ) from None
     count = request["explain"]
-    heaviest = explained(model, loaded.data, count, range(len(answers))) if count else []
+    heaviest = explained(model, data, count, range(len(answers)), queries) if count else []
     channel.begin()
+    if shared:
+        channel.warning(
+            f"{counted(shared, 'rows')} of DATA are edges of the training's graph, so that "
+            "their predictions say little"
+        )
     header, rows = _columns(model, recipe, answers)
     named = [[*name, *row] for name, row in zip(loaded.rows, rows)]
     tuples = [row for own in heaviest for row in table_rows(own, loaded)]
@@ -86,7 +99,9 @@ def predict(request: dict[str, Any], channel: Channel) -> None:
     targets = loaded.targets
     if targets is not None and targets.known.any():
         kind: Any = recipe.kind
-        found = graph_metrics(answers[targets.known], targets.values[targets.known], kind)
+        columns = recipe.metric_columns
+        known = targets.known
+        found = graph_metrics(answers[known], targets.values[known], kind, columns=columns)
         channel.line("graph_evaluation", target_kind=kind, rows=int(targets.known.sum()), **found)
         channel.table([["known targets", ""], *([k, f"{v:.6g}"] for k, v in found.items())])
 
@@ -98,9 +113,11 @@ def _write(request: dict[str, Any], name: str, header: list[str], rows: list[lis
         writer.writerows(rows)
 
 
-def _answers(model: GraphModel, data: Any) -> Tensor:
+def _answers(model: GraphModel, data: Any, queries: list[TupleBatch] | None) -> Tensor:
     """Predictions of many graphs, some at a time. Edges of several sizes come size by size, so
     their graphs are taken together."""
+    if queries is not None:
+        return model.predict(data, queries)
     if data.num_graphs <= _GRAPHS_AT_ONCE or (len(data.edges) > 1 and model.task == "hyperedge"):
         return model.predict(data)
     parts = torch.arange(data.num_graphs).split(_GRAPHS_AT_ONCE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
-from typing import Any, cast, get_type_hints
+from typing import Any, Literal, cast, get_type_hints
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ from .tables import (
 
 #: Largest size of a hyperedge that a model takes.
 MOST_NODES = 5
+Structure = Literal["all", "positive"]
 
 
 @dataclass
@@ -49,9 +50,17 @@ class Recipe:
     edge_columns: list[Column] | None = None
     node_codes: list[int] = field(default_factory=list)
     edge_codes: list[int] = field(default_factory=list)
+    structure: Structure = "all"  #: the rows of edges or hyperedges that are the graph
+    elements: list[int] = field(default_factory=list)  #: atomic numbers of molecules
+    several_parts: bool = False  #: whether some molecule has parts without a bond between them
     trained: bool = False
     bad: BadRows = field(default_factory=BadRows)  #: rows that cannot be read; not in the file
     seen: list[str] = field(default_factory=list)  #: columns of all tables; not in the file
+
+    @property
+    def metric_columns(self) -> list[str]:
+        """The names of targets in metrics: several columns of numbers have separate ones."""
+        return self.targets if self.kind == "number" and len(self.targets) > 1 else []
 
     def to_json(self) -> dict[str, Any]:
         """The fields that the model's file keeps."""

@@ -55,6 +55,7 @@ class Table:
     path: str
     columns: dict[str, list[str]]
     lines: list[int] = field(default_factory=list)  #: of the file; empty if rows have none
+    whole: set[str] | None = None  #: columns of arrays of whole numbers; None: all are texts
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), []))
@@ -208,6 +209,7 @@ class Targets(NamedTuple):
 
 
 _LARGEST = torch.finfo(torch.float32).max
+_MOST_CLASSES = 100  # of whole numbers of a text
 _MISSING = frozenset(("", "na", "nan", "n/a", "null", "none", "?"))
 
 
@@ -221,8 +223,9 @@ def targets_of(
     """Targets of the columns ``names``. A cell is unknown if it is empty, NA, nan, null or ?.
 
     Args:
-        kind: one of KINDS, or "auto": one column of texts is "classes", columns of 0 and 1 are
-            "binary" or "labels", other numbers are "number".
+        kind: one of KINDS, or "auto": columns of 0 and 1 are "binary" or "labels"; one column of
+            texts, of an array of whole numbers, or of few different numbers 0, 1, .. in a text is
+            "classes"; other numbers are "number".
         classes: names that are known already; (): those of the table.
         bad: takes rows with values that do not fit, whose targets are then unknown. If it leaves
             rows out, a column is of numbers, or of 0 and 1 for "binary", if more than half of its
@@ -250,7 +253,7 @@ def targets_of(
         kind = "number"
         if truths:
             kind = "labels" if several else "binary"
-        elif not numeric:
+        elif not numeric or (not several and _are_classes(table, names[0], cells, numbers)):
             kind = "classes"
     if kind in ("binary", "classes") and len(columns) > 1:
         raise ValueError(f"--target: expected one column of a {kind} target, got {len(columns)}")
@@ -272,6 +275,16 @@ def targets_of(
     targets = torch.stack(parts, 1)
     targets[sorted(refused)] = math.nan
     return Targets(targets, ~targets.isnan().all(1), kind, [], len(parts))
+
+
+def _are_classes(table: Table, name: str, cells: list[str], numbers: list[float]) -> bool:
+    """Whether numbers are classes: those of an array of whole numbers, as in PyTorch Geometric, and
+    numbers 0, 1, .. of a text, at most 100 of which each occurs twice on average."""
+    if table.whole is not None:
+        return name in table.whole
+    found = sorted(set(numbers))
+    few = len(found) <= min(_MOST_CLASSES, len(cells) // 2)
+    return len(numbers) == len(cells) and few and found == list(range(len(found)))
 
 
 def _class_targets(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,17 @@ from .._page import counted
 from .._whole_file import whole_file
 from ..graph import GraphData, Split, split_rows
 from ..graph.batches import numbers_of
-from ..nn.graph_losses import graph_metrics, require_loss
+from ..nn.graph_losses import graph_metrics, mean_and_scale, mean_scaled_error, require_loss
 from ..nn.graph_models import GraphModel
 from ..nn.graph_parts import GraphParts, require_apart
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import explained, line_of
+from .links import STRUCTURE_FILE, LinkParts, choose_structure, structure_of, write_structure
 from .models import make_model
 from .reading import read_data
 from .records import Loaded, Recipe, warnings_to, with_targets
-from .tables import BadRows, Targets
+from .tables import BadRows, Targets, number_of
 
 # Of the report: predictions whose heaviest tuples are shown, how many tuples each, and the size of
 # the largest graph.
@@ -72,13 +73,20 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     require_loss("--", loss, targets.kind)
     torch.manual_seed(request["seed"])
     model = make_model(request, recipe, data, targets).to(request["device"])
+    recipe.structure = choose_structure(request["structure"], recipe, data, targets)
     with warnings_to(channel):
-        parts = GraphParts(model, scaled, split, None, None, request["batch"])
+        parts = (
+            LinkParts(model, scaled, split, targets, request["split_seed"])
+            if recipe.structure == "positive"
+            else GraphParts(model, scaled, split, None, None, request["batch"])
+        )
+    parts.columns = recipe.metric_columns
     folder = Path(request["folder"]) if request["folder"] else None
-    if request["kind"] == "auto" and _look_like_classes(targets):
+    numbered = targets.kind == "classes" and None not in map(number_of, targets.classes)
+    if request["kind"] == "auto" and numbered:
         channel.warning(
-            f"targets: taken as numbers; they are 0 to {int(targets.values.max())}, and --kind "
-            "classes makes classes of them"
+            f"targets: whole numbers taken as {len(targets.classes)} classes; --kind number takes "
+            "them as numbers"
         )
     if loaded.masks:
         channel.warning("the split is that of train_mask and val_mask in DATA")
@@ -103,7 +111,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     parts.ranks.on_first(lambda: _begin(channel, folder, request["resume"]))
     if not parts.ranks.writes:
         channel.begin()
-    _say_data(channel, recipe, data, targets, split, model, request["model"])
+    _say_data(channel, recipe, data, targets, split, model, request["model"], parts)
     if parts.ranks.writes:
         _say_bad(channel, recipe.bad, folder)
     log = _Log(channel, request["epochs"])
@@ -112,8 +120,10 @@ def train(request: dict[str, Any], channel: Channel) -> None:
     _fold(model.cpu(), scales)
     if folder is not None and parts.ranks.writes:
         model.save(folder, data=recipe.to_json())
+        if isinstance(parts, LinkParts):
+            write_structure(structure_of(data, parts.positive), folder, recipe.task)
     if isinstance(model, GraphTransformer) and parts.ranks.writes:
-        _say_tuples(channel, model, loaded, recipe, data, split)
+        _say_tuples(channel, model, loaded, recipe, split, parts)
     metrics = list(found.validation)
     rows = [
         [name, f"{found.validation[name]:.6g}", f"{found.test[name]:.6g}" if found.test else "-"]
@@ -125,7 +135,7 @@ def train(request: dict[str, Any], channel: Channel) -> None:
 def _begin(channel: Channel, folder: Path | None, resume: bool) -> None:
     channel.begin()
     if folder is not None and not resume:
-        for name in (CHECKPOINT_FILE, "model.safetensors"):
+        for name in (CHECKPOINT_FILE, STRUCTURE_FILE, "model.safetensors"):
             (folder / name).unlink(missing_ok=True)  # of an earlier run, which is overwritten
 
 
@@ -150,11 +160,14 @@ def _say_tuples(
     model: GraphTransformer,
     loaded: Loaded,
     recipe: Recipe,
-    data: GraphData,
     split: Split,
+    parts: GraphParts,
 ) -> None:
     """Lines with the heaviest tuples of some predictions of the test, or the validation without
     one. Large graphs are left out, for they take a pass per 16 tuples."""
+    data, queries = with_targets(loaded, recipe.task), None
+    if isinstance(parts, LinkParts):
+        data, queries = structure_of(data, parts.positive), data.edges
     part = split.test if len(split.test) else split.validation
     rows = part
     if not _splits_rows(recipe, data):
@@ -163,7 +176,7 @@ def _say_tuples(
     edges = max((int(each.tuple_offsets.diff().max()) for each in data.edges), default=0)
     if edges + int(data.node_offsets.diff().max()) > _MOST_TUPLES:
         return
-    for own in explained(model, loaded.data, _TUPLES, rows[:_SHOWN].tolist()):
+    for own in explained(model, data, _TUPLES, rows[:_SHOWN].tolist(), queries):
         channel.line("graph_tuples", **line_of(own, loaded, recipe))
 
 
@@ -243,15 +256,6 @@ def _graphs_with_targets(data: GraphData, known: Tensor) -> Tensor:
     return _graphs_of_rows(data)[known].unique()
 
 
-def _look_like_classes(targets: Targets) -> bool:
-    """Whether numbers are 0, 1, .., few and each several times, as numbers of classes are."""
-    if targets.kind != "number" or targets.outputs != 1:
-        return False
-    own = targets.values[targets.known].unique()
-    few = 2 < len(own) <= min(100, int(targets.known.sum()) // 2)
-    return few and torch.equal(own, torch.arange(len(own), dtype=own.dtype))
-
-
 def _standardised(data: GraphData) -> tuple[GraphData, dict[str, tuple[Tensor, Tensor]]]:
     """Floating features with mean 0 and deviation 1 per column, and what was done."""
     scales: dict[str, tuple[Tensor, Tensor]] = {}
@@ -289,15 +293,22 @@ def _splits_rows(recipe: Recipe, data: GraphData) -> bool:
     return recipe.task == "graph" or data.num_graphs == 1
 
 
-def constant_scores(targets: Targets, split: Split) -> dict[str, float]:
+def constant_scores(
+    targets: Targets, split: Split, columns: Sequence[str] = ()
+) -> dict[str, float]:
     """The metrics of a constant answer of the training rows on the other rows."""
     answer = _constant_answer(targets, split.training)
     kind: Any = targets.kind
     found: dict[str, float] = {}
     for prefix, rows in (("constant_", split.validation), ("constant_test_", split.test)):
-        if len(rows):
-            scores = graph_metrics(answer.expand(len(rows), -1), targets.values[rows], kind)
-            found |= {f"{prefix}{name}": score for name, score in scores.items()}
+        if not len(rows):
+            continue
+        answers, wanted = answer.expand(len(rows), -1), targets.values[rows]
+        scores = graph_metrics(answers, wanted, kind, columns=columns)
+        if kind == "number" and targets.outputs > 1:
+            _, scale = mean_and_scale(targets.values[split.training])
+            scores["scaled_mae"] = mean_scaled_error(answers, wanted, scale)
+        found |= {f"{prefix}{name}": score for name, score in scores.items()}
     return found
 
 
@@ -319,7 +330,9 @@ def _say_data(
     split: Split,
     model: GraphModel,
     name: str,
+    parts: GraphParts,
 ) -> None:
+    structure = parts.data.num_edges
     channel.line(
         "graph_data",
         task=recipe.task,
@@ -330,11 +343,12 @@ def _say_data(
         graphs=data.num_graphs,
         nodes=data.num_nodes,
         edges=data.num_edges,
+        structure=structure,
         training=len(split.training),
         validation=len(split.validation),
         test=len(split.test),
         skipped=len(recipe.bad),
-        **(constant_scores(targets, split) if _splits_rows(recipe, data) else {}),
+        **(constant_scores(targets, split, parts.columns) if _splits_rows(recipe, data) else {}),
     )
     rows = [
         ["task", recipe.task],
@@ -342,4 +356,6 @@ def _say_data(
         ["graphs, nodes, edges", f"{data.num_graphs}, {data.num_nodes}, {data.num_edges}"],
         ["training, validation, test", ", ".join(str(len(part)) for part in split)],
     ]
+    if isinstance(parts, LinkParts):
+        rows.append(["structure", f"{structure} training rows with target 1"])
     channel.table([["data", ""], *rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -124,6 +125,34 @@ def graph_loss(
     return F.binary_cross_entropy_with_logits(own, wanted)
 
 
+def mean_and_scale(targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean and the deviation of every column of the known targets; 1 for a constant column."""
+    rows = targets.reshape(len(targets), -1).double()
+    known = ~rows.isnan()
+    count = known.sum(0).clamp(min=1)
+    mean = torch.where(known, rows, 0).sum(0) / count
+    spread = (torch.where(known, rows - mean, 0).square().sum(0) / count).sqrt()
+    return mean, torch.where(spread > 0, spread, 1)
+
+
+def mean_scaled_error(values: Tensor, targets: Tensor, scale: Tensor) -> float:
+    """The mean over the columns of the mean absolute error in units of ``scale``, over the rows
+    whose targets are known. It compares columns of different units."""
+    errors = (values - targets.reshape_as(values)).double() / scale.double()
+    return float(errors.abs().nanmean(0).nanmean())
+
+
+def _errors(errors: Tensor, names: Sequence[str]) -> dict[str, float]:
+    """The mean absolute error of every column, then the root of the mean square one. NaN is
+    unknown."""
+    means = {"mae": errors.abs().nanmean(0), "rmse": errors.square().nanmean(0).sqrt()}
+    return {
+        metric + name: value
+        for metric, own in means.items()
+        for name, value in zip(names, own.tolist())
+    }
+
+
 def known_targets(targets: Tensor) -> int:
     """The number of targets over which :func:`graph_loss` is a mean."""
     if not targets.is_floating_point():
@@ -132,23 +161,30 @@ def known_targets(targets: Tensor) -> int:
 
 
 @checked
-def graph_metrics(values: Tensor, targets: Tensor, target: GraphTarget) -> dict[str, float]:
+def graph_metrics(
+    values: Tensor, targets: Tensor, target: GraphTarget, *, columns: Sequence[str] = ()
+) -> dict[str, float]:
     """Metrics of predictions, over the rows whose targets are known.
 
     Args:
         values: [rows, outputs] of ``predict()``: numbers or probabilities.
         targets, target: as in :func:`graph_loss`.
+        columns: names of several columns of numbers; (): their numbers from 0.
 
     Returns:
-        "mae" and "rmse" of numbers; "auc", "aupr", "accuracy" and "f1" of binary targets, and of
-        labels their means over the labels that have both values; "accuracy" of classes. If all
-        rows of a binary target have one value, "auc" and "aupr" are NaN, and "f1" if it is 0.
+        "mae" and "rmse" of numbers; of several columns "mae NAME" and "rmse NAME" of each, because
+        columns may have different units, and NaN if no row of a column is known. "auc", "aupr",
+        "accuracy" and "f1" of binary targets, and of labels their means over the labels that have
+        both values; "accuracy" of classes. If all rows of a binary target have one value, "auc" and
+        "aupr" are NaN, and "f1" if it is 0.
 
     Raises:
         ValueError: shapes, names or targets that do not fit.
         TypeError: targets of another dtype.
     """
     at = "[graph_metrics] "
+    if columns and len(columns) != values.size(-1):
+        raise ValueError(f"{at}columns: expected {values.size(-1)} names, got {len(columns)}")
     if target not in JUDGE:
         raise ValueError(f"{at}target: expected one of {', '.join(JUDGE)}, got {target!r:.40}")
     if values.dim() != 2 or not values.is_floating_point():
@@ -159,9 +195,9 @@ def graph_metrics(values: Tensor, targets: Tensor, target: GraphTarget) -> dict[
         return {"accuracy": float(right.double().mean()) if len(right) else float("nan")}
     wanted = targets.reshape_as(values).double()
     if target == "number":
-        known = ~wanted.isnan()
-        error = values.double()[known] - wanted[known]
-        return {"mae": float(error.abs().mean()), "rmse": float(error.square().mean().sqrt())}
+        errors = values.double() - wanted
+        names = [f" {name}" for name in columns or range(values.size(1))]
+        return _errors(errors, names if len(names) > 1 else [""])
     found: list[list[float]] = []
     for own, truth in zip(values.t(), wanted.t()):
         known = ~truth.isnan()

@@ -14,7 +14,7 @@ from torch import Tensor
 from .._arguments import learned_words
 from .._choices import GraphLoss, Level
 from ..graph import GraphData, Split, TupleBatch
-from .graph_losses import graph_loss, graph_metrics, require_targets
+from .graph_losses import graph_loss, graph_metrics, mean_scaled_error, require_targets
 from .graph_models import GraphInputs, GraphModel
 from .graph_ranks import GraphRanks
 
@@ -37,6 +37,7 @@ class GraphParts:
     ) -> None:
         at = "[fit_graphs] "
         self.model, self.split, self.batch_size = model, split, batch_size
+        self.columns: Sequence[str] = ()  # names of several columns of numbers, for their metrics
         self.ranks = GraphRanks()
         wanted: Level = "edge" if model.task == "hyperedge" else model.task
         if targets is None:
@@ -182,11 +183,20 @@ class GraphParts:
             ]
             answers = self.ranks.sum(torch.cat(parts))
         wanted = wanted.to(answers.device)
-        metrics = graph_metrics(self.model.values(answers).cpu(), wanted.cpu(), self.model.target)
+        metrics = self._metrics(self.model.values(answers).cpu(), wanted.cpu())
         scaled = self.model.scaled(wanted, answers)
         value = graph_loss(answers, scaled, self.model.target, loss=loss).item()
         *judged, value = self.ranks.of_first([*metrics.values(), value])
         return dict(zip(metrics, judged)), value
+
+    def _metrics(self, values: Tensor, wanted: Tensor) -> dict[str, float]:
+        """Metrics of predictions. Several columns of numbers may have different units, so their
+        common error is in deviations of the training targets."""
+        found = graph_metrics(values, wanted, self.model.target, columns=self.columns)
+        if self.model.target != "number" or values.size(1) == 1:
+            return found
+        scale = self.model.target_scale.cpu()
+        return {"scaled_mae": mean_scaled_error(values, wanted, scale)} | found
 
 
 def require_apart(argument: str, split: Split, row: str) -> None:

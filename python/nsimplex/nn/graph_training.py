@@ -27,7 +27,7 @@ from .graph_checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from .graph_losses import JUDGE, graph_loss, known_targets, require_loss
+from .graph_losses import JUDGE, graph_loss, known_targets, mean_and_scale, require_loss
 from .graph_models import GraphModel
 from .graph_parts import Batch, GraphParts
 from .graph_ranks import Share
@@ -74,7 +74,9 @@ def fit_graphs(
     graph, and the loss that of the training rows. Numbers are learned in units of the deviation of
     the training targets. AdamW's rate rises linearly over the first ``warmup`` steps, and then
     follows ``schedule``. The best epoch is the one with the best mae, AUC or accuracy of
-    the validation rows. The validation loss decides between epochs that are equally good.
+    the validation rows; of several columns of numbers, the best ``scaled_mae``, the mean over the
+    columns of the mae in deviations of the training targets. The validation loss decides between
+    epochs that are equally good.
 
     If ``torch.distributed`` has a process group, its ranks train one model: each takes its part of
     every batch, rank 0 writes, and all return the same. Every rank makes this call with the same
@@ -242,7 +244,7 @@ def train_model(
     one, and writes it after an epoch every few seconds. It raises :class:`Stopped` between two
     steps if ``stops()`` says so. A run that goes on has the bits of one that did not stop. On
     several ranks, :func:`start_ranks` comes first, and only rank 0 writes."""
-    at, metric, more = "[fit_graphs] ", *JUDGE[model.target]
+    at, usual, more = "[fit_graphs] ", *JUDGE[model.target]
     ranks = parts.ranks
     _scale_targets(model, parts.training_targets())
     generator = torch.Generator().manual_seed(options.seed)
@@ -286,6 +288,7 @@ def train_model(
                 optimizer.step()
                 total, rows = total + value * count, rows + count
             judged, told.validation_loss = parts.judge("validation", options.loss)
+            metric = "scaled_mae" if "scaled_mae" in judged else usual
             told.score = judged[metric] if more else -judged[metric]
             told.epoch, told.loss, told.metrics = epoch, total / max(rows, 1), dict(judged)
             callbacks.epoch_end(told)
@@ -350,10 +353,6 @@ def _rate(options: FitOptions, step: int, steps: int) -> float:
 def _scale_targets(model: GraphModel, targets: Tensor) -> None:
     if model.target != "number":
         return
-    rows = targets.reshape(len(targets), -1).double()
-    known = ~rows.isnan()
-    count = known.sum(0).clamp(min=1)
-    mean = torch.where(known, rows, 0).sum(0) / count
-    spread = (torch.where(known, rows - mean, 0).square().sum(0) / count).sqrt()
+    mean, scale = mean_and_scale(targets)
     model.target_mean.copy_(mean)
-    model.target_scale.copy_(torch.where(spread > 0, spread, 1))
+    model.target_scale.copy_(scale)

@@ -16,7 +16,7 @@ from .elements import MUTED, SERIES, STYLE, finish, new_axes, percent, spread_le
 from .run import Folder, Row, having, number
 
 #: Metrics of a validation. The page draws the first that a run has.
-_METRICS = ("mae", "rmse", "auc", "aupr", "accuracy", "f1")
+_METRICS = ("scaled_mae", "mae", "rmse", "auc", "aupr", "accuracy", "f1")
 
 _RESULTS = ("graph_fit", "graph_evaluation")
 _FEW = 30  # rows whose scores say little
@@ -33,6 +33,8 @@ def _section(folder: Folder, only: bool) -> str:
     rows = folder.rows
     epochs = [row for row in rows if row["kind"] == "graph_epoch"]
     metrics = [name for name in _METRICS if having(rows, name)]
+    by_column = {name: None for row in rows for name in row if name.startswith(("mae ", "rmse "))}
+    metrics += [name for name in by_column if having(rows, name)]
     about = next((row for row in rows if row["kind"] == "graph_data"), {})
     parts = []
     if metrics and (curve := having(epochs, "epoch", metrics[0])):

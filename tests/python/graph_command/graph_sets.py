@@ -21,6 +21,7 @@ DEFAULTS = {
     "ignore": "",
     "directed": False,
     "skip_bad": False,
+    "structure": "auto",
     "validation": 0.2,
     "test": 0.2,
     "split_seed": 0,

@@ -5,6 +5,7 @@ import csv
 import json
 import math
 import subprocess
+import sys
 
 import numpy
 import pytest
@@ -105,7 +106,18 @@ NONE = math.nan
     [
         ("classes", [0, 2, 2], [2, 2, 0, 1], {"accuracy": 0.5}),
         ("number", [[1], [3]], [[2], [5]], {"mae": 1.5, "rmse": 4.5**0.5}),
-        ("number", [[1, NONE], [3, 4]], [[2, NONE], [5, 4]], {"mae": 1, "rmse": 3**0.5}),
+        (
+            "number",
+            [[1, NONE], [3, 4], [5, 4]],
+            [[2, NONE], [5, 4]],
+            {
+                "mae 0": 1.5,
+                "mae 1": 0,
+                "rmse 0": 2.5**0.5,
+                "rmse 1": 0,
+                "scaled_mae": 1.5 / (8 / 3) ** 0.5 / 2,
+            },
+        ),
         (
             "binary",
             [[1], [1], [0]],
@@ -248,8 +260,10 @@ def test_smiles_become_graphs_where_rdkit_is(tmp_path):
     try:
         import rdkit  # noqa: F401
     except ImportError:
-        with pytest.raises(ValueError, match=r"m\.csv: molecules need RDKit"):
+        with pytest.raises(ValueError, match=r"m\.csv: RDKit is needed: (.*) -m pip") as caught:
             trained(**own)
+        assert f" {sys.executable} -m pip install rdkit" in str(caught.value)
+        assert str(caught.value).endswith("; NSIMPLEX_PYTHON chooses another Python")
         return
     trained(**own, folder=tmp_path)
     new = write(tmp_path / "new.csv", "smiles\nCCO\n")
