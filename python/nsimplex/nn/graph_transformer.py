@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 import torch
@@ -29,6 +29,7 @@ from ..graph import (
 )
 from .checks import require, require_name, require_whole
 from .equivariant_encoder import EquivariantEncoder, RandomFeatures
+from .graph_cost import Use, say_cost
 from .graph_models import GraphInputs, GraphModel, graph_rows, judged_lists, mean_over_graphs
 
 _MOST_LOOPS = 3  # largest size whose tuples have loops and attend to each other
@@ -223,6 +224,8 @@ class GraphTransformer(GraphModel):
 
         Raises:
             ValueError: features, sizes or symmetries that are not the model's, in one line.
+
+        A warning has the cost of kernel attention if a step takes seconds or more.
         """
         at = "[GraphTransformer] "
         for each in data.edges:
@@ -245,6 +248,8 @@ class GraphTransformer(GraphModel):
                 rows += [numbers[loop], numbers[edge]]
             lists[size] = batch
             features.append(own if not own.is_floating_point() else own.to(self.target_mean.dtype))
+        outputs = self._output_lists(data, nodes, queries)
+        say_cost(self._uses(lists, outputs), sum(len(lists[size]) for size in self.sizes))
         plans: list[EquivariantEncoderPlan] = []
         for size in self.sizes:
             if size <= _MOST_LOOPS:
@@ -252,7 +257,6 @@ class GraphTransformer(GraphModel):
             else:
                 plans.append(self._plan(nodes, lists[size], self.form))
                 plans.append(self._plan(lists[size], nodes, self.form))
-        outputs = self._output_lists(data, nodes, queries)
         readouts = [
             self._plan(lists[source], outputs[size], self.readout)
             for source in self._sources()
@@ -260,6 +264,18 @@ class GraphTransformer(GraphModel):
         ]
         own, encodings = self._node_inputs(data)
         return GraphInputs(plans, readouts, own, encodings, features, rows, **graph_rows(data))
+
+    def _uses(self, lists: dict[int, TupleBatch], outputs: dict[int, TupleBatch]) -> Iterator[Use]:
+        """The encoders with the numbers of the tuples that they read and write."""
+        count = {size: len(own) for size, own in lists.items()}
+        for name, encoder in [(n, e) for block in self.blocks for n, e in block.items()]:
+            way, _, size = name.rpartition("_")
+            ends = {"tuples": (size, size), "to": (1, size), "from": (size, 1)}.get(way)
+            if ends is not None:
+                yield encoder, count[int(ends[0])], count[int(ends[1])]
+        for source in self._sources():
+            for size in self._targets():
+                yield self.readers[f"from_{source}_to_{size}"], count[source], len(outputs[size])
 
     def _list(self, data: GraphData, size: int) -> tuple[TupleBatch, Tensor]:
         """The tuples of a size and their features, in the model's symmetry."""
