@@ -313,6 +313,36 @@ CONFIGS = [
     ("gpt2", dict(scale_attn_by_inverse_layer_idx=True, attn_implementation="eager")),
     ("gpt2", dict(reorder_and_upcast_attn=True, attn_implementation="eager")),
     ("qwen3", dict(attention_bias=True)),
+    ("cohere", dict(use_qk_norm=False, attention_bias=True)),
+    ("gemma2", dict(attn_logit_softcapping=None, query_pre_attn_scalar=3)),
+    ("gemma2", dict(attn_implementation="nsimplex", final_logit_softcapping=1.0)),
+    ("gpt_neox", dict(use_parallel_residual=False, attention_bias=False)),
+    ("opt", dict(do_layer_norm_before=False, enable_bias=False)),
+    ("phi", dict(qk_layernorm=False, tie_word_embeddings=True)),
+    (
+        "phi3",
+        dict(
+            rope_parameters=dict(
+                rope_type="longrope",
+                rope_theta=100.0,
+                partial_rotary_factor=0.5,
+                short_factor=[1.0, 1.5],
+                long_factor=[2.0, 3.0],
+                original_max_position_embeddings=16,
+            ),
+        ),
+    ),
+    (
+        "gemma3_text",
+        dict(
+            rope_parameters=dict(
+                full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000.0),
+                sliding_attention=dict(rope_type="default", rope_theta=10.0),
+            ),
+            sliding_window=5,
+            layer_types=["sliding_attention", "full_attention"] * 2,
+        ),
+    ),
     (
         "qwen2",
         dict(
