@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from .._arguments import checked
 from .batches import TupleBatch, ragged_rows
-from .conversion_checks import merged_rows
+from .conversion_checks import ConversionWarning, merged_rows
 from .graph_data import GraphData
 from .graph_structure import adjacency, laplacian_eigenvectors, line_graph, simplices
 from .hyperedges import from_hyperedge_index
@@ -30,7 +31,8 @@ def lift_cliques(data: GraphData, largest: int = 3) -> GraphData:
     """The graph with its cliques of 2 to ``largest`` nodes as undirected hyperedges.
 
     Features of nodes and targets of nodes and graphs are kept. If edges have features, those of a
-    clique are the mean of the features of its edges.
+    clique are the mean of the features of its edges. A :class:`ConversionWarning` names loops,
+    which are no cliques.
 
     Raises:
         ValueError: edges of another size than 2; codes as features of edges; targets of edges.
@@ -39,6 +41,7 @@ def lift_cliques(data: GraphData, largest: int = 3) -> GraphData:
     pairs, features = _pairs(at, data)
     if largest < 2:
         raise ValueError(f"{at}largest: expected at least 2, got {largest}")
+    _warn_of_loops(at, pairs)
     lists = simplices(pairs, largest)[1:]
     own: list[Tensor] = []
     if features is not None:
@@ -62,7 +65,8 @@ def lift_line_graph(data: GraphData) -> GraphData:
     pairs of edges that share a node.
 
     Features of the new nodes are those of the edges, followed by the mean of the features of their
-    two nodes. Features of the new edges are those of the shared node. Targets of graphs are kept.
+    two nodes. Features of the new edges are those of the shared node. Targets of graphs are kept. A
+    :class:`ConversionWarning` names loops, which become no nodes.
 
     Raises:
         ValueError: edges of another size than 2; codes as features; targets of nodes.
@@ -73,6 +77,7 @@ def lift_line_graph(data: GraphData) -> GraphData:
             f"{at}data: expected no targets of nodes, which have no place in the result"
         )
     pairs, features = _pairs(at, data)
+    _warn_of_loops(at, pairs)
     proper = pairs.tuples[:, 0] != pairs.tuples[:, 1]
     if not bool(proper.all()):
         features = None if features is None else features[proper]
@@ -105,7 +110,8 @@ def lift_k_hop_sets(data: GraphData, hops: int = 1) -> GraphData:
     """The hypergraphs whose hyperedges are, per node, the nodes within ``hops`` steps of it.
 
     Sets of two nodes that are equal are one hyperedge, and ``origin`` names the first of the
-    nodes. Features and targets of nodes, and targets of graphs, are kept.
+    nodes. Features and targets of nodes, and targets of graphs, are kept. A
+    :class:`ConversionWarning` names features of edges, for which the sets have no place.
 
     Raises:
         ValueError: hops below 1; targets of edges.
@@ -119,6 +125,8 @@ def lift_k_hop_sets(data: GraphData, hops: int = 1) -> GraphData:
         raise ValueError(
             f"{at}data: expected no targets of edges, which have no place in the result"
         )
+    if any(own.size(1) for own in data.edge_features):
+        _warn_of_lost(at, "features of edges, for which the sets have no place")
     found, nodes = adjacency(_all_pairs(data)), max(data.num_nodes, 1)
     reached = torch.arange(data.num_nodes) * (nodes + 1)  # centre * nodes + member
     for _ in range(hops):
@@ -208,6 +216,16 @@ def _with_features(at: str, data: GraphData, more: Tensor) -> GraphData:
 def _require_numbers(at: str, name: str, features: Tensor) -> None:
     if not features.is_floating_point():
         raise ValueError(f"{at}{name}: expected floating point, got {features.dtype}")
+
+
+def _warn_of_loops(at: str, pairs: TupleBatch) -> None:
+    loops = int((pairs.tuples[:, 0] == pairs.tuples[:, 1]).sum())
+    if loops:
+        _warn_of_lost(at, f"{loops} loop{'s' if loops > 1 else ''}")
+
+
+def _warn_of_lost(at: str, what: str) -> None:
+    warnings.warn(f"{at}data: left out {what}", ConversionWarning, stacklevel=4)
 
 
 def _pairs(at: str, data: GraphData) -> tuple[TupleBatch, Tensor | None]:

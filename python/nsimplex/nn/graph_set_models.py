@@ -36,7 +36,7 @@ class HyperSAGNN(GraphModel):
 
     The output is the logit of P. Queries, keys and values have a norm of x each, and the MLPs are
     linear - tanh - linear. Tuples may have any number of nodes from 2 on, and their order does not
-    matter. Features of edges are not read.
+    matter. Features of edges are refused, because they would not be read.
 
     Args:
         task: "edge" or "hyperedge".
@@ -109,6 +109,7 @@ class HyperSAGNN(GraphModel):
         Raises:
             ValueError: tuples of one node, or features that are not the model's.
         """
+        _require_no_edge_features("[HyperSAGNN] ", data)
         lists = query_lists(self, data, queries)
         small = [each.order for each in lists if each.order < 2 and len(each)]
         require(not small, f"[HyperSAGNN] queries: expected at least 2 nodes, got {small}")
@@ -157,7 +158,8 @@ class SetToGraph(GraphModel):
 
     Each size k has its own layer L, and all share the head. With ``classes="light"`` this is
     S2G, whose last layer reads the nodes of a tuple alone. With "all" it is S2G+, whose last layer
-    also reads the mean of the other nodes. Edges are read only by the encodings of nodes.
+    also reads the mean of the other nodes. Edges are read only by the encodings of nodes, and
+    features of edges are refused.
 
     Args:
         task: "edge" or "hyperedge".
@@ -238,6 +240,7 @@ class SetToGraph(GraphModel):
         Raises:
             ValueError: features, sizes or symmetries that are not the model's, in one line.
         """
+        _require_no_edge_features("[SetToGraph] ", data)
         nodes = complete_tuples(data.node_offsets.diff(), 1)
         kinds = {size: self._kind(size) for size in self.query_sizes}
         lists = judged_lists(self, data, queries, kinds)
@@ -265,3 +268,13 @@ class SetToGraph(GraphModel):
             h = nn.functional.dropout(h, self.dropout, self.training)
         readers = self.readers.values()
         return self.head(torch.cat([own(h, plan) for own, plan in zip(readers, inputs.readouts)]))
+
+
+def _require_no_edge_features(at: str, data: GraphData) -> None:
+    """Refuses features of edges, which models of nodes alone would not read."""
+    for own in data.edge_features:
+        require(
+            not own.size(1),
+            f"{at}edge_features: expected none, because the model reads nodes alone, got "
+            f"{own.dtype} {list(own.shape)}",
+        )

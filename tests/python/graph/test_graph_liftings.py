@@ -34,7 +34,9 @@ def test_line_graph_features():
     assert lifted.edge_features[0].flatten().tolist() == [0, 1, 2, 2, 2]
     assert lifted.node_offsets.tolist() == [0, 4, 5]
     loops = graph.from_edge_index(torch.tensor([[0, 1, 1], [1, 1, 2]]), 3)
-    assert graph.lift_line_graph(loops).batch.tuples.tolist() == [[0, 1]]
+    for lift, tuples in ((graph.lift_line_graph, [[0, 1]]), (graph.lift_cliques, [[0, 1], [1, 2]])):
+        with pytest.warns(graph.ConversionWarning, match="data: left out 1 loop$"):
+            assert lift(loops).edges[0].tuples.tolist() == tuples
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3])
@@ -48,6 +50,11 @@ def test_k_hop_sets(hops):
     }
     found = [tuple(row) for each in lifted.edges for row in each.tuples.tolist()]
     assert set(found) == expected and len(found) == len(expected)
+
+
+def test_features_of_edges_that_k_hop_sets_lose_are_named():
+    with pytest.warns(graph.ConversionWarning, match="data: left out features of edges, for which"):
+        graph.lift_k_hop_sets(data(edge_features=torch.ones(5)))
 
 
 def test_random_walk_encodings():

@@ -233,6 +233,16 @@ def test_a_probability_of_one_has_a_finite_logit():
             ),
             "[SetToGraph] queries: expected ordered tuples of size 2, got undirected ones",
         ),
+        *(
+            (
+                lambda kind=kind: kind("edge")(
+                    graph.from_edge_index(torch.tensor([[0], [1]]), edge_features=torch.ones(1, 3))
+                ),
+                f"[{kind.__name__}] edge_features: expected none, because the model reads nodes "
+                "alone, got torch.float32 [1, 3]",
+            )
+            for kind in (HyperSAGNN, SetToGraph)
+        ),
         (
             lambda: SetToGraph(query_sizes=[2, 2]),
             "[SetToGraph] query_sizes: expected each size once",
