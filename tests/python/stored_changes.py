@@ -5,13 +5,17 @@ A change has a name for messages. Every sweep draws the same changes in every ru
 import copy
 import json
 import math
+import os
 import random
 import re
 import resource
 import signal
+import struct
+import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import torch
 
 FREE_BYTES = 1 << 29  # that a reader of a small file may take
@@ -154,6 +158,74 @@ def changed_tensors(tensors, names=()):
         yield f"+{name[:30]}", {**tensors, name: torch.zeros(2)}
 
 
+def changed_header(data):
+    """Safetensors files without checksums whose header tells something else of one tensor, of their
+    metadata or of itself."""
+    (length,) = struct.unpack("<Q", data[:8])
+    header, rest = json.loads(data[8 : 8 + length]), data[8 + length :]
+
+    def packed(fields):
+        text = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+        return struct.pack("<Q", len(text)) + text + rest
+
+    names = [name for name in header if name != "__metadata__"]
+    for name in names:
+        own = header[name]
+        begin, end = own["data_offsets"]
+        fields = {
+            "shape": ([], [2**40], [2**62, 4], [0], [0, 2**62], [-1], [1.0], [True], "x", [1], None,
+                      [*own["shape"], 1], own["shape"][::-1], [1] * 65, {}),
+            "dtype": ("F64", "F16", "I32", "BOOL", "F4", "X", None, 1, ["F32"], "f32"),
+            "data_offsets": ([0, 0], [5, 1], [0, 2**40], [2**63, 2**64], [-1, 4], [begin], None,
+                             [begin + 1, end + 1], [begin, end - 1], [float(begin), end], "x"),
+        }  # fmt: skip
+        for field, values in fields.items():
+            for value in values:
+                if value != own[field]:
+                    changed = {**header, name: {**own, field: value}}
+                    yield f"{name} {field}={value!r}"[:80], packed(changed)
+            left = {key: each for key, each in own.items() if key != field}
+            yield f"{name} no {field}", packed({**header, name: left})
+        renamed = {"other" if key == name else key: entry for key, entry in header.items()}
+        yield f"{name} renamed", packed(renamed)
+        yield f"no {name}", packed({key: each for key, each in header.items() if key != name})
+        twice = json.dumps(header)[:-1] + f", {json.dumps(name)}: {json.dumps(own)}}}"
+        yield f"{name} twice", packed(twice.encode())
+        for value in (None, [], 1, "x", {}):
+            yield f"{name}={value!r}", packed({**header, name: value})
+    for other in names[1:]:  # two names for the same bytes
+        yield f"{other} shared", packed({**header, other: header[names[0]]})
+    for value in (None, [], 1, {"format": 1}, {"format": "x"}, {"format": None}):
+        yield f"metadata={value!r}", packed({**header, "__metadata__": value})
+    for text in BROKEN:
+        yield f"header {text[:10]!r}", packed(text.encode())
+    yield "header of bytes", packed(b"\xff")
+    for size in (0, 7, 8, 100, length, len(data) - 1):
+        yield f"cut at {size}", data[:size]
+    yield "longer", data + b"\0"
+    for size in (2**63, 2**64 - 1, len(data), 100_000_001):
+        yield f"header of {size}", struct.pack("<Q", size) + data[8:]
+
+
+def mutated(content, draw):
+    """The bytes with one or a few of them changed, left out or repeated."""
+    own = bytearray(content)
+    for _ in range(draw.choice([1, 1, 1, 4])):
+        if not own:
+            break
+        place = draw.randrange(len(own))
+        kind = draw.randrange(4)
+        if kind == 0:
+            own[place] ^= 1 << draw.randrange(8)
+        elif kind == 1:
+            own[place] = draw.choice([0, 1, 127, 128, 255])
+        elif kind == 2:
+            del own[place : place + draw.choice([1, 2, 50])]
+        else:
+            own[place:place] = own[place : place + draw.choice([1, 8, 50])]
+    return bytes(own) or b"\0"
+
+
 def some(changes, count):
     """That many of the changes, the same in every run; None: all of them."""
     own = list(changes)
@@ -163,7 +235,7 @@ def some(changes, count):
 
 
 @contextmanager
-def limited():
+def limited(free=FREE_BYTES):
     """Room for as much memory as a reader of a small file may take, and bounded processor time."""
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
     used = int(pages) * resource.getpagesize()
@@ -174,7 +246,7 @@ def limited():
 
     handler = signal.signal(signal.SIGPROF, expired)
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
-    resource.setrlimit(resource.RLIMIT_AS, (used + FREE_BYTES, before[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (used + free, before[1]))
     try:
         yield
     finally:
@@ -232,3 +304,52 @@ def sweep(changes, write, read, path, taken=lambda what, change, answer: None):
                 faults.append(f"{what}: {wrong}")
     assert not faults, "\n".join([f"{len(faults)} of {count}", *faults])
     return count, refused
+
+
+class ForkedCommands:
+    """Runs commands of `nsimplex` in forks of one process, with bounds on memory and time."""
+
+    def __init__(self, build):
+        self._program = Path(build) / "bin" / "forked_commands"
+
+    def __enter__(self):
+        if not self._program.exists():
+            pytest.skip("the C++ tests are not built")
+        bounds = [str(FREE_BYTES >> 20), str(MOST_SECONDS)]
+        self._process = subprocess.Popen(
+            [self._program, *bounds],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        assert self._process.wait() == 0
+        self._process.stdout.close()
+
+    def run(self, words):
+        """Exit code, signal, standard output and error of a command."""
+        self._process.stdin.write(json.dumps([str(word) for word in words]) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def read(self, words):
+        """The output of a command that succeeds.
+
+        Raises:
+            ValueError: bad input, as the line on standard error says.
+            AssertionError: it ended in another way.
+        """
+        done = self.run(words)
+        lines = [line for line in done["err"].splitlines() if not _NOTE.match(line)]
+        if done["code"] == 2 and len(lines) == 1:
+            raise ValueError(lines[0].removeprefix("nsimplex: "))
+        assert done["code"] == 0, (done["code"], done["signal"], lines[-5:])
+        return done["out"]
+
+
+#: Progress, and how a text was read; no error.
+_NOTE = re.compile(r"(train|step) |nsimplex: (\S+: read \d+ |warning: )|\s*$")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any, get_args
 
 import torch
@@ -29,6 +30,7 @@ from .model_files import config_told, require_enough_weights, require_plain_fiel
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
 
 _EPSILON = 1e-6
+_SMALLEST = torch.finfo(torch.float32).tiny
 #: Fields of other models and options of other layers, with the values that change nothing beside
 #: None and False. A Llama would keep them and obey none.
 _OF_OTHERS = dict(
@@ -87,6 +89,13 @@ def _require_rotary(at: str, config: SimplicialConfig) -> None:
         f"{at}rope_parameters['partial_rotary_factor']: expected 1, for layers rotate whole heads, "
         f"got {describe(part)}",
     )
+    for name, value in rope.items():
+        least = 0 if name.startswith("mscale") or isinstance(value, bool) else _SMALLEST
+        require(
+            not isinstance(value, (int, float)) or least <= value < math.inf,
+            f"{at}rope_parameters[{name!r}]: expected a finite number of at least {least}, got "
+            f"{describe(value)}",
+        )
     try:
         rotary_frequencies(config, _known(config.head_dim) // 2)
     except KeyError as error:
@@ -190,6 +199,12 @@ class SimplicialConfig(LlamaConfig):
             dropout is None or 0 <= dropout < 1,
             f"{at}attention_dropout: expected a share in [0, 1), got {describe(dropout)}",
         )
+        for name in ("rms_norm_eps", "initializer_range"):
+            value: Any = getattr(self, name)
+            require(
+                0 <= value < math.inf,
+                f"{at}{name}: expected a finite number of at least 0, got {describe(value)}",
+            )
         require_scale(at, self.scale)
         heads, kv_heads = self.num_attention_heads, _known(self.num_key_value_heads)
         require(

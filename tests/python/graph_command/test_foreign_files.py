@@ -5,13 +5,12 @@ import gzip
 import json
 import pickle
 import random
-import resource
 import zipfile
-from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from stored_changes import limited, mutated
 
 from nsimplex import graph
 from nsimplex._foreign_files import FREE_BYTES
@@ -64,25 +63,6 @@ def read(path, kind):
     return read_data(str(path), Recipe(task, ["y"]))
 
 
-def mutated(content, draw):
-    """The bytes with one or a few of them changed, left out or repeated."""
-    own = bytearray(content)
-    for _ in range(draw.choice([1, 1, 1, 4])):
-        if not own:
-            break
-        place = draw.randrange(len(own))
-        kind = draw.randrange(4)
-        if kind == 0:
-            own[place] ^= 1 << draw.randrange(8)
-        elif kind == 1:
-            own[place] = draw.choice([0, 1, 127, 128, 255])
-        elif kind == 2:
-            del own[place : place + draw.choice([1, 2, 50])]
-        else:
-            own[place:place] = own[place : place + draw.choice([1, 8, 50])]
-    return bytes(own) or b"\0"
-
-
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_files_are_one_line(tmp_path, kind):
@@ -105,12 +85,8 @@ def test_damaged_files_are_one_line(tmp_path, kind):
 @pytest.fixture
 def little_memory():
     """Room for as much as the largest file of these tests may take, and no more."""
-    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
-    used = int(pages) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (used + 8 * FREE_BYTES, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
+    with limited(8 * FREE_BYTES):
+        yield
 
 
 def big_npz(path):
