@@ -520,6 +520,22 @@ def test_a_later_change_to_a_model_that_is_not_causal_is_refused(kind):
         model(ids)
 
 
+def test_what_a_call_says_beside_its_mask_is_not_left_out():
+    model, ids = converted("llama"), tokens(1, 6)
+    for options, said in (
+        (dict(cu_seq_lens_q=torch.tensor([0, 4, 6])), "cu_seq_lens_q: expected one document"),
+        (dict(head_mask=torch.ones(1)), "head_mask: expected no mask of heads"),
+        (dict(normalizer="sigmoid"), "normalizer: "),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said) as caught:
+            model(ids, use_cache=False, **options)
+        assert "\n" not in str(caught.value)
+    ordinary = build("llama")
+    ordinary.set_attn_implementation("nsimplex_tuples")
+    with pytest.raises(ValueError, match="nsimplex_tuples, which only converted layers have"):
+        ordinary(ids)
+
+
 def test_hooks_of_a_layer_stay():
     model, calls = build("llama"), []
     layer = model.model.layers[1].self_attn
