@@ -81,7 +81,7 @@ def from_pyg(
             if name not in taken:
                 weights = name in WEIGHTS and has_weights(value)
                 into = changing if weights else rest
-                into.setdefault(_taker(each, value), []).append(name)
+                into.setdefault(_taker(each, name, value), []).append(name)
     require_taken(f"{at}data: ", changing, ignore)
     warn_of_rest(f"{at}data: ", rest, ignore)
     warn_of_repeats(f"{at}data: ", repeats, duplicates)
@@ -280,13 +280,15 @@ def _repeats(data: Any, made: GraphData) -> int:
     return repeats_in(data.edge_index, made.num_nodes)
 
 
-def _taker(data: Any, value: Any) -> str:
-    """The argument that takes an attribute as features; "" if none does."""
+def _taker(data: Any, name: str, value: Any) -> str:
+    """The argument that takes an attribute as features; "" if none does. The name decides if there
+    are as many nodes as edges."""
     numbers = isinstance(value, Tensor) and value.dim() in (1, 2) and value.dtype != torch.bool
     if not numbers:
         return ""
     pairs = 0 if data.edge_index is None or _is_hypergraph(data) else data.edge_index.size(1)
-    if pairs and len(value) == pairs != data.num_nodes:
+    of_edges = len(value) != data.num_nodes or name.startswith("edge") or name in WEIGHTS
+    if pairs and len(value) == pairs and of_edges:
         return "edge_features"
     return "node_features" if len(value) == data.num_nodes else ""
 

@@ -328,6 +328,10 @@ def test_weights_are_taken_or_ignored():
     ):
         graph.from_networkx([networkx.path_graph(2), weighted])
     assert graph.from_networkx(weighted, ignore=["weight"]).num_edges == 4
+    data = Data(torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)  # as many edges as nodes
+    data.edge_weight = torch.arange(3.0)
+    with pytest.raises(ValueError, match="got neither; edge_features takes it"):
+        graph.from_pyg(data)
 
 
 @pytest.mark.parametrize(
