@@ -20,7 +20,7 @@ from ..nn.graph_models import GraphModel, read_state
 from ..nn.graph_set_models import HyperSAGNN, SetToGraph
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import COLUMNS, explained, line_of, table_rows
-from .links import asked_tuples, with_structure
+from .link_parts import asked_tuples, with_structure
 from .reading import read_data
 from .records import Recipe, warnings_to
 

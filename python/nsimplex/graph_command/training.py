@@ -24,7 +24,7 @@ from ..nn.graph_parts import GraphParts, require_apart
 from ..nn.graph_training import CHECKPOINT_FILE, FitOptions, start_ranks, train_model
 from ..nn.graph_transformer import GraphTransformer
 from .explaining import explained, line_of
-from .links import STRUCTURE_FILE, LinkParts, choose_structure, structure_of, write_structure
+from .link_parts import STRUCTURE_FILE, LinkParts, choose_structure, structure_of, write_structure
 from .models import make_model
 from .reading import read_data
 from .records import Loaded, Recipe, warnings_to, with_targets

@@ -10,7 +10,7 @@ from graph_sets import predicted, predictions, rings, trained, write
 
 from nsimplex import graph
 from nsimplex.graph import Split
-from nsimplex.graph_command.links import LinkParts, structure_of
+from nsimplex.graph_command.link_parts import LinkParts, structure_of
 from nsimplex.graph_command.tables import Targets
 from nsimplex.nn import GraphTransformer, HyperSAGNN, MessagePassing
 
