@@ -4,6 +4,7 @@ in one line."""
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import pytest
 import torch
@@ -236,7 +237,7 @@ LAYERS = {
     "HyperSAGNN": (
         dict(task="hyperedge", target="labels", outputs=3, node_channels=2, width=8, heads=2)
         | dict(head_dim=3, random_walk=2, laplacian=1, dropout=0.1),
-        lambda: [graph_data()],
+        lambda: [replace(graph_data(), edge_features=[])],
     ),
     "SetToGraph": (
         dict(task="hyperedge", target="classes", outputs=3, classes="light", node_codes=[4])
