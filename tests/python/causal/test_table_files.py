@@ -1,8 +1,11 @@
 """Files and data frames with groups, targets and words give one graph, and other tables, too."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
+from stored_changes import mutated, sweep
 
 from nsimplex import ReadingWarning
 from nsimplex.causal import CausalGraph, CausalPipeline, read_h5ad
@@ -323,3 +326,17 @@ def test_changed_h5ad_files_are_one_line_before_anything_is_allocated(kind, tmp_
                 file["obs"] = 1
     with pytest.raises(ValueError, match=r"^cannot read [^\n]*x\.h5ad: [^\n]+$"):
         read_h5ad(path)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_h5ad_files_are_one_line(tmp_path):
+    anndata = pytest.importorskip("anndata", reason="the package anndata is missing")
+    good, path = tmp_path / "good.h5ad", tmp_path / "bad.h5ad"
+    names = pandas.DataFrame({"batch": pandas.Categorical([*"xyx"])}, [*"123"])
+    data = anndata.AnnData(np.arange(6, dtype=np.float32).reshape(3, 2), names)
+    data.layers["raw"] = data.X + 1
+    data.write_h5ad(good)
+    content, draw = good.read_bytes(), random.Random(40)
+    changes = ((f"file {i}", mutated(content, draw)) for i in range(40))
+    tried, refused = sweep(changes, path.write_bytes, lambda: read_h5ad(path, "raw"), path)
+    assert tried == 40 and refused > tried / 10

@@ -2,9 +2,11 @@
 
 import gzip
 import os
+import random
 
 import numpy as np
 import pytest
+from stored_changes import mutated, sweep
 
 pytest.importorskip("rdkit", reason="the optional dependency RDKit is absent")
 
@@ -193,6 +195,36 @@ def test_what_cannot_be_read_is_one_line_with_its_place(files, capsys, data, mes
     said = capsys.readouterr().err
     assert message in said and str(source) in said and said.count("\n") == 1
     assert list(result.parent.iterdir()) == [source]
+
+
+RICH = """smiles,gap,name
+CC(=O)Oc1ccccc1C(=O)O,1.5,"aspirin, plain"
+[13CH3][C@@H](N)C(=O)[O-],-2e-3,alanine
+C1CC2CC1CC2.[Na+].[Cl-],0,salt
+F/C=C\\F,3,trans
+c1ccc2c(c1)[nH]c1ccccc12,4,carbazole
+"""
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("packed", [False, True])
+def test_damaged_files_are_one_line_or_molecules(files, packed, count):
+    source, result = files
+    content = gzip.compress(RICH.encode()) if packed else RICH.encode()
+    draw = random.Random(count)
+    changes = ((f"file {i}", mutated(content, draw)) for i in range(count))
+
+    def read():
+        return molecules.convert(source, result, target="gap", bits=64, skip_bad=True)
+
+    def taken(what, data, answer):
+        made = np.load(result)
+        sound = (made["atoms"] < made["atom_categories"]).all() and (
+            made["bonds"].size == 0 or made["bonds"].max() < made["atom_offsets"][-1]
+        )
+        return None if sound and np.isfinite(made["targets"]).all() else "a graph that is none"
+
+    assert sweep(changes, source.write_bytes, read, source, taken)[0] == count
 
 
 def test_the_result_has_the_mode_of_other_files_or_a_line(files, capsys, tmp_path):
