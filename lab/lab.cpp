@@ -19,7 +19,6 @@ void add_experiments(CLI::App& app, cli::Session& session) {
   cli::add_causal_attenuation(app, session);
   cli::add_causal_robustness(app, session);
   cli::add_causal_complexity(app, session);
-  cli::add_causal_perturb(app, session);  // on simulated tables; nsimplex has it for given tables
   cli::add_analyze_smoothing(app, session);
   cli::add_analyze_lipschitz(app, session);
   cli::add_analyze_sensitivity(app, session);

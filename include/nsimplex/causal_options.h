@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace nsimplex {
@@ -87,6 +88,8 @@ struct CausalFitOptions {
   std::vector<ColumnKind> kinds = {};
   /// refuse, or likelihood. A table is made whole before (usable_table).
   MissingValues missing = MissingValues::refuse;
+  /// One name per column, by which errors call it, or empty: they have its number.
+  std::vector<std::string> names = {};
 };
 
 /// How samples of the rows are drawn. halves: half of the rows without replacement, in complementary

@@ -281,6 +281,13 @@ class TransferExperiment {
 int run_transfer(const TransferOptions& given) {
   TransferOptions o = given;
   complete(o);
+  const int64_t every = o.model.every;
+  if (!o.skip_readings && (every < 1 || o.model.layers < every)) {
+    throw InputError(
+        fmt::format("--layers: expected a simplicial layer to read, got --layers {} --every {}; "
+                    "--skip-readings needs none",
+                    o.model.layers, every));
+  }
   const OpenCorpus opened = open_corpus(o);
   RunLog log(o);
   if (!o.json) print(describe(opened.corpus, o.training, o.model.context));

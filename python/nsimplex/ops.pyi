@@ -107,6 +107,7 @@ def causal_fit_rows(
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int], groups: Sequence[int], targets: Tensor | None, soft: bool,
     kinds: Sequence[str], missing: str, watch: Tensor | None = None,
+    names: Sequence[str] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, str, float]: ...
 
 def causal_limits(

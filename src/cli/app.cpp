@@ -42,9 +42,12 @@ namespace {
 
 constexpr int kSuccess = 0, kFailed = 1, kBadInput = 2;
 
-constexpr std::array<std::string_view, 6> kOnRanks{
-    "nsimplex lm train",        "nsimplex graph train",    "nsimplex causal perturb",
-    "nsimplex causal classify", "nsimplex causal cluster", "nsimplex causal regress"};
+constexpr std::array<std::string_view, 6> kOnRanks{"nsimplex lm train",
+                                                   "nsimplex graph train",
+                                                   "nsimplex causal task perturb",
+                                                   "nsimplex causal task classify",
+                                                   "nsimplex causal task cluster",
+                                                   "nsimplex causal task regress"};
 
 void add_product_commands(CLI::App& app, Session& session) {
   add_info_command(app, session);
@@ -155,6 +158,7 @@ std::vector<std::string> typed_words(int count, char** arguments) {
   } else if (words.front() == "version") {
     words.front() = "--version";
   }
+  if (const std::string said = use_current_command(words); !said.empty()) log_line(said);
   return words;
 }
 
@@ -215,10 +219,7 @@ void add_causal_command(CLI::App& parent, Session& session) {
   add_causal_encode(group, session);
   add_causal_fit(group, session);
   add_causal_simulate(group, session);
-  add_causal_perturb(group, session);
-  add_causal_classify(group, session);
-  add_causal_cluster(group, session);
-  add_causal_regress(group, session);
+  add_causal_task(group, session);
   add_causal_predict(group, session);
 }
 

@@ -11,6 +11,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -81,7 +82,7 @@ struct BenchOptions : CommonOptions {
   AttentionCase shape{.causal = true};
   std::string pass = "forward", named_case, product;  // product empty: the dtype of the case
   int repeats = 9;
-  bool scaling = false, peers = false;
+  bool scaling = false, peers = false, levels = false;
   CLI::App* command = nullptr;  // whose flags --case sets
 };
 
@@ -191,7 +192,25 @@ std::vector<int64_t> usual_window(int order) {
   return {-1};
 }
 
+// Measures the SIMD levels, whose cases are fixed but for the length.
+int run_levels(const BenchOptions& given) {
+  LevelsOptions levels{.seed = given.seed, .json = given.json};
+  for (const CLI::Option* option : given.command->get_options()) {
+    if (option->count() == 0) continue;
+    const std::string name = option->get_name();
+    if (name == "--seq") levels.seq = given.shape.seq;
+    if (name == "--repeats") levels.repeats = given.repeats;
+    constexpr std::array kTaken{"--levels", "--seq", "--repeats", "--threads", "--seed", "--json"};
+    if (std::ranges::find(kTaken, name) == kTaken.end()) {
+      throw InputError(fmt::format("--levels: expected no other options than {}, got {}",
+                                   fmt::join(kTaken.begin() + 1, kTaken.end(), ", "), name));
+    }
+  }
+  return bench_levels(levels);
+}
+
 int run_bench_attention(const BenchOptions& given) {
+  if (given.levels) return run_levels(given);
   if (!given.named_case.empty()) set_flags(*given.command, find_case(given.named_case));
   BenchOptions options = given;  // its shape has the flags of the case, and so has config.toml
   options.config_toml = config_text(*given.command);
@@ -251,7 +270,8 @@ void add_bench_command(CLI::App& app, Session& session) {
                    "nsimplex bench attention --order 2 --seq 2048 --window 32,512 --causal --pass "
                    "backward\n"
                    "nsimplex bench attention --order 1 --seq 4096 --window -1 --threads 2 "
-                   "--scaling --json"},
+                   "--scaling --json\n"
+                   "nsimplex bench attention --levels --threads 1 --repeats 15"},
       options, run_bench_attention);
   add_attention_flags(command, options->shape);
   command.add_option("--pass", options->pass, "Pass: forward or backward")
@@ -271,8 +291,10 @@ void add_bench_command(CLI::App& app, Session& session) {
       ->capture_default_str();
   command.add_flag("--scaling", options->scaling, "Also measure with one thread, in the same run");
   command.add_flag("--peers", options->peers, "Also time the plain version of the operator");
+  command.add_flag("--levels", options->levels,
+                   "Measure every SIMD level of this machine in fp32 and bf16 instead, and say why "
+                   "the one in use was chosen");
   add_bench_sparse(parent, session);
-  add_bench_levels(parent, session);
 }
 
 }  // namespace nsimplex::cli

@@ -23,6 +23,15 @@ inline constexpr int64_t kGemmSize = 1024;
 std::vector<double> interleaved_medians(const std::vector<std::function<void()>>& contestants,
                                         int rounds, const std::function<void(int)>& between);
 
+/// `bench attention --levels`: measures a few cases at every SIMD level, and returns the exit code.
+struct LevelsOptions {
+  int64_t seq = 1024;
+  int repeats = 5;
+  uint64_t seed = 1;
+  bool json = false;
+};
+int bench_levels(const LevelsOptions& options);
+
 /// Adds `processor`, `family` and `simd`, the level in use: a rate means little without them.
 void add_processor(Json& line);
 

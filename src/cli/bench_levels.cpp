@@ -1,4 +1,4 @@
-// The command `bench levels`: the speed of every SIMD level, and why one is in use.
+// `bench attention --levels`: the speed of every SIMD level, and why one is in use.
 
 #include <ATen/Parallel.h>
 #include <fcntl.h>
@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "cli/bench_command.h"
-#include "cli/commands.h"
 #include "cli/output.h"
 #include "kernels/cpu/shared/processor.h"
 #include "kernels/cpu/shared/simd.h"
@@ -24,11 +23,6 @@
 
 namespace nsimplex::cli {
 namespace {
-
-struct LevelsOptions : CommonOptions {
-  int64_t seq = 1024;
-  int repeats = 5;
-};
 
 // One thing to measure, by every level in turn.
 struct Measurement {
@@ -88,7 +82,7 @@ std::string output_at_level(const std::string& level, std::vector<std::string> a
   while (error == 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (error != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw std::runtime_error(fmt::format("bench levels: {} failed at level {}", program, level));
+    throw std::runtime_error(fmt::format("--levels: {} failed at level {}", program, level));
   }
   return text;
 }
@@ -153,7 +147,9 @@ std::string faster_levels(const std::vector<std::string>& levels, const std::str
   return text;
 }
 
-int run_bench_levels(const LevelsOptions& options) {
+}  // namespace
+
+int bench_levels(const LevelsOptions& options) {
   const std::string chosen = kernels::simd_level(), reason = kernels::simd_level_reason();
   std::vector<std::string> levels = kernels::simd_levels();
   if (std::ranges::find(levels, chosen) == levels.end()) levels.push_back(chosen);  // emulated
@@ -196,27 +192,6 @@ int run_bench_levels(const LevelsOptions& options) {
   print(fmt::format("* {} is in use: {}\n", chosen, reason));
   print(faster_levels(levels, chosen, lines));
   return 0;
-}
-
-}  // namespace
-
-void add_bench_levels(CLI::App& parent, Session& session) {
-  const auto options = std::make_shared<LevelsOptions>();
-  CLI::App& command = add_command(
-      parent, session,
-      {.name = "levels",
-       .summary = "Measure every SIMD level of this machine in fp32 and bf16, and say why the one "
-                  "in use was chosen",
-       .examples = "nsimplex bench levels --threads 1\n"
-                   "nsimplex bench levels --threads 1 --repeats 15 --json",
-       .acts = {.out = false}},
-      options, run_bench_levels);
-  command.add_option("--seq", options->seq, "Queries, and keys on every axis")
-      ->check(within(int64_t{1}, int64_t{1} << 40))
-      ->capture_default_str();
-  command.add_option("--repeats", options->repeats, "Number of rounds; the median counts")
-      ->check(within(1, 100000))
-      ->capture_default_str();
 }
 
 }  // namespace nsimplex::cli

@@ -141,7 +141,7 @@ EdgeConfidence sample_edges(const FitOptions& o, CausalFitOptions fitted, const 
              bar.update(done);
            }});
     } catch (const c10::ValueError& error) {
-      throw InputError(command_line_message(error.what_without_backtrace(), table.names));
+      throw InputError(command_line_message(error.what_without_backtrace()));
     }
   }();
   bar.finish();
@@ -198,7 +198,7 @@ void measure_limits(const FitOptions& o, const CausalTable& table, const CausalF
     try {
       return causal_limits(causal::to_tensor(scaled), fit.adjacency, {.names = table.names});
     } catch (const c10::ValueError& error) {
-      throw InputError(command_line_message(error.what_without_backtrace(), table.names));
+      throw InputError(command_line_message(error.what_without_backtrace()));
     }
   }();
   const auto named = [&](const at::Tensor& pairs, int64_t row) {

@@ -1,4 +1,4 @@
-// The commands `causal classify`, `cluster` and `regress`, which compare feature encodings.
+// The commands `causal task classify`, `cluster` and `regress`, which compare feature encodings.
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -29,7 +29,7 @@ int run_classify(const StudyOptions& o) {
           fmt::format("--train: expected a share that leaves rows for testing, got {}", o.share));
     }
   }
-  StudyLog log(o, table, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
+  StudyLog log(o, table.read, "classify", {"accuracy", "f1"}, /*lower_is_better=*/false);
   return log.run([&] {
     for (int64_t split = 0; split < o.splits; ++split) {
       const data::SplitRows& rows = splits[static_cast<size_t>(split)];
@@ -48,7 +48,7 @@ int run_classify(const StudyOptions& o) {
                     [&](const std::string& encoding, uint64_t seed, const auto& events) {
                       const training::Scores scores =
                           study.classify(encoding, learned, judged, classes, seed, events);
-                      log.keep(study, table, labels.classes, split, seed);
+                      keep_model(o, study, table, labels.classes, split, seed);
                       return scores;
                     });
       }
@@ -58,7 +58,7 @@ int run_classify(const StudyOptions& o) {
 
 }  // namespace
 
-void add_causal_classify(CLI::App& parent, Session& session) {
+void add_task_classify(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<StudyOptions>();
   options->seeds = 3;
   CLI::App& command = add_command(
@@ -67,10 +67,12 @@ void add_causal_classify(CLI::App& parent, Session& session) {
        .summary =
            "Classify observations (for example cell types) with every encoding of the features",
        .examples =
-           "nsimplex causal classify cells.csv --labels types.csv --threads 1 --out runs/cells\n"
-           "nsimplex causal classify counts.csv --labels types.csv --counts --columns 200\n"
-           "nsimplex causal classify cells.csv --labels types.csv --encodings none,cape --json\n"
-           "nsimplex causal classify --resume runs/cells",
+           "nsimplex causal task classify cells.csv --labels types.csv --threads 1 --out "
+           "runs/cells\n"
+           "nsimplex causal task classify counts.csv --labels types.csv --counts --columns 200\n"
+           "nsimplex causal task classify cells.csv --labels types.csv --encodings none,cape "
+           "--json\n"
+           "nsimplex causal task classify --resume runs/cells",
        .resumes = true,
        .inputs = {&options->table, &options->labels},
        .named_after = [options] { return options->save_models ? options->table : ""; }},
@@ -115,11 +117,11 @@ int run_cluster(const StudyOptions& o) {
   const data::Labels labels = study_labels(o, table);
   const at::Tensor& values = table.observations.values;
   training::FeatureStudy study(values, values, options);
-  StudyLog log(o, table, "cluster", {"ari", "nmi", "asw"}, /*lower_is_better=*/false);
+  StudyLog log(o, table.read, "cluster", {"ari", "nmi", "asw"}, /*lower_is_better=*/false);
   return log.run([&] {
     for (int64_t s = 0; s < o.seeds; ++s) {
       const uint64_t seed = o.seed + static_cast<uint64_t>(s);
-      const std::string trial = std::to_string(seed);
+      const Json trial{{"trial", std::to_string(seed)}};
       log.add_fit("k-means raw", trial, [&](const auto&) {
         const at::Tensor raw = table.file.values.index_select(0, table.rows).nan_to_num(0);
         return cluster_scores(raw, labels, seed);
@@ -144,7 +146,7 @@ int run_cluster(const StudyOptions& o) {
 
 }  // namespace
 
-void add_causal_cluster(CLI::App& parent, Session& session) {
+void add_task_cluster(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<StudyOptions>();
   options->aggregate = "mean";
   options->restoring.epochs = 30;
@@ -152,11 +154,11 @@ void add_causal_cluster(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "cluster",
        .summary = "Cluster embedded observations with every encoding of the features",
-       .examples =
-           "nsimplex causal cluster proteins.csv --labels types.csv --threads 1 --out "
-           "runs/cluster\n"
-           "nsimplex causal cluster proteins.csv --labels types.csv --encodings none,cape --json\n"
-           "nsimplex causal cluster --resume runs/cluster",
+       .examples = "nsimplex causal task cluster proteins.csv --labels types.csv --threads 1 --out "
+                   "runs/cluster\n"
+                   "nsimplex causal task cluster proteins.csv --labels types.csv --encodings "
+                   "none,cape --json\n"
+                   "nsimplex causal task cluster --resume runs/cluster",
        .resumes = true,
        .inputs = {&options->table, &options->labels}},
       options, run_cluster);
@@ -212,7 +214,7 @@ int run_regress(const RegressOptions& o) {
     const at::Tensor first = orders.back().narrow(0, 0, learned);
     training::require_varying(target.index_select(0, first), "rows to learn from");
   }
-  StudyLog log(o, table, "regress", {"medae"}, /*lower_is_better=*/true);
+  StudyLog log(o, table.read, "regress", {"medae"}, /*lower_is_better=*/true);
   return log.run([&] {
     for (int64_t split = 0; split < o.splits; ++split) {
       const at::Tensor &order = orders[static_cast<size_t>(split)],
@@ -229,7 +231,7 @@ int run_regress(const RegressOptions& o) {
                     [&](const std::string& encoding, uint64_t seed, const auto& events) {
                       const training::Scores scores =
                           study.regress(encoding, learned_target, judged_target, seed, events);
-                      log.keep(study, table, {}, split, seed);
+                      keep_model(o, study, table, {}, split, seed);
                       return scores;
                     });
       }
@@ -239,7 +241,7 @@ int run_regress(const RegressOptions& o) {
 
 }  // namespace
 
-void add_causal_regress(CLI::App& parent, Session& session) {
+void add_task_regress(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<RegressOptions>();
   options->seeds = 3;
   options->share = 0.7;
@@ -249,9 +251,9 @@ void add_causal_regress(CLI::App& parent, Session& session) {
       parent, session,
       {.name = "regress",
        .summary = "Predict a number per observation with every encoding of the features",
-       .examples = "nsimplex causal regress cells.csv --threads 1 --out runs/regress\n"
-                   "nsimplex causal regress methylation.csv --target age.csv --json\n"
-                   "nsimplex causal regress --resume runs/regress",
+       .examples = "nsimplex causal task regress cells.csv --threads 1 --out runs/regress\n"
+                   "nsimplex causal task regress methylation.csv --target age.csv --json\n"
+                   "nsimplex causal task regress --resume runs/regress",
        .resumes = true,
        .inputs = {&options->table, &options->target},
        .named_after = [options] { return options->save_models ? options->table : ""; }},

@@ -31,6 +31,7 @@ using causal::Matrix;
 CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   CausalFitOptions options = o.fit;
   options.seed = static_cast<int64_t>(o.seed);
+  for (const std::string& name : table.names) options.names.push_back(quoted_name(name));
   options.constraints = constraints_of(o.constraints, table.names);
   set_rows(options, table.rows, o.table.rows.soft);
   if (o.table.missing == MissingValues::likelihood) options.missing = o.table.missing;
@@ -87,7 +88,7 @@ CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& 
     warn_of_few_rows(table);  // of a fit of one step
     return found;
   } catch (const c10::ValueError& error) {
-    throw InputError(command_line_message(error.what_without_backtrace(), table.names));
+    throw InputError(command_line_message(error.what_without_backtrace()));
   }
 }
 

@@ -1,18 +1,16 @@
-// The command `causal perturb`: the prediction of unseen interventions with every encoding.
+// The command `causal task perturb`: the prediction of unseen interventions with every encoding.
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "causal/option_names.h"
+#include "cli/causal_study.h"
 #include "cli/commands.h"
-#include "cli/feature_experiment.h"
 #include "cli/output.h"
 #include "cli/perturbed_table.h"
 #include "cli/results.h"
-#include "cli/run_folder.h"
 #include "support/error.h"
 #include "support/stopwatch.h"
 #include "train/optimizer.h"
@@ -59,163 +57,93 @@ void check_test_share(const PerturbedTable& table, const PerturbOptions& options
   }
 }
 
-class Perturb {
- public:
-  /// `table`: absent if tables are simulated.
-  Perturb(PerturbOptions options, std::optional<PerturbedTable> table)
-      : options_(std::move(options)),
-        table_(std::move(table)),
-        names_(chosen_encodings(options_)),
-        log_(options_),
-        results_(
-            "perturb", figures(table_), /*lower_is_better=*/true,
-            // Figures of real cells, which cannot be compared with simulated ones.
-            published_scores(kPublishedFigures, "causal perturb", table_ ? "" : "real cells")) {
-    log_.share(ranks_);
+training::Scores named(const training::PerturbationScores& of) {
+  training::Scores scores;
+  const auto add = [&](const std::string& figure, double value) {
+    if (!std::isnan(value)) scores.emplace_back(figure, value);
+  };
+  add("single", of.singles);
+  add("double", of.doubles);
+  for (size_t seen = 0; seen < of.doubles_by_seen.size(); ++seen) {
+    add(fmt::format("double_seen{}", seen), of.doubles_by_seen[seen]);
   }
+  return scores;
+}
 
-  int run() {
-    try {
-      for (int64_t s = 0; s < options_.seeds; ++s)
-        run_seed(options_.seed + static_cast<uint64_t>(s));
-    } catch (const Interrupted&) {
-      finish();
-      throw;
-    }
-    finish();
-    log_.say_if_finished();
-    return 0;
-  }
-
- private:
-  static std::vector<std::string> figures(const std::optional<PerturbedTable>& table) {
-    if (table && table->kinds.doubles.empty()) return {"single"};
-    return {"single", "double"};
-  }
-
-  void run_seed(uint64_t seed) {
-    std::optional<training::PerturbationSplit> split;
-    if (table_) {
-      split = training::split_perturbations(table_->rows, options_.task.unseen, seed);
-      say_split(*split, seed);
-    }
-    // For a run that continues: whether anything is left to do.
-    const auto& references = training::perturbation_baseline_names();
-    const auto is_left = [&](const std::string& name) {
-      return log_.find(key_of(name, seed)) == nullptr;
-    };
-    std::optional<training::PerturbationData> data;
-    if (std::ranges::any_of(references, is_left) || std::ranges::any_of(names_, is_left)) {
-      data = table_ ? training::arrange_perturbations(table_->rows, *split)
-                    : training::draw_perturbations(options_.task, seed);
-    }
-    for (const std::string& name : references) {
-      if (is_left(name)) {
-        training::PerturbationScores scores;
-        ranks_.lead(
-            [&](const auto&) {
-              scores = training::perturbation_baseline_scores(name, *data, options_.task);
-            },
-            [&] { check_together(ranks_); });
-        write(name, seed, scores);
-      } else {
-        take(name, seed);
-      }
-    }
-    std::optional<training::EncodingMaker> maker;
-    for (const std::string& name : names_) {
-      if (!is_left(name)) {
-        take(name, seed);
-        continue;
-      }
-      if (!maker) {
-        training::EncodingOptions making = options_.making;
-        making.embedding.seed = static_cast<int64_t>(seed);
-        maker.emplace(data->table, making);
-      }
-      train(*maker, *data, name, seed);
+// Which perturbations are predicted, so that other programs can use the same ones.
+Json line_of(const PerturbedTable& table, const training::PerturbationSplit& split, uint64_t seed) {
+  std::vector<std::string> held_out;
+  for (const auto* part : {&split.singles, &split.doubles}) {
+    for (const auto& targets : *part) {
+      held_out.push_back(training::perturbation_name(table.rows, targets));
     }
   }
+  return {{"task", "perturb"},
+          {"seed", seed},
+          {"read", table.read},
+          {"columns", table.rows.features.size()},
+          {"control_rows", table.kinds.control_rows},
+          {"learned", split.learned.size()},
+          {"held_out", held_out}};
+}
 
-  // Reports which perturbations are predicted, so that other programs can use the same ones.
-  void say_split(const training::PerturbationSplit& split, uint64_t seed) {
-    Json line{{"task", "perturb"}, {"seed", seed}, {"read", table_->read}};
-    line["columns"] = table_->rows.features.size();
-    line["control_rows"] = table_->kinds.control_rows;
-    line["learned"] = split.learned.size();
-    std::vector<std::string> held_out;
-    for (const auto* part : {&split.singles, &split.doubles}) {
-      for (const auto& targets : *part) {
-        held_out.push_back(training::perturbation_name(table_->rows, targets));
-      }
+// The trials of one seed. `table`: absent if tables are simulated.
+void run_seed(const PerturbOptions& o, const std::optional<PerturbedTable>& table, uint64_t seed,
+              StudyLog& log) {
+  training::Ranks& ranks = *o.ranks;
+  std::optional<training::PerturbationSplit> split;
+  if (table) {
+    split = training::split_perturbations(table->rows, o.task.unseen, seed);
+    log.write("perturbation_split", line_of(*table, *split, seed));
+  }
+  // Made by the first trial that is left to do.
+  std::optional<training::PerturbationData> made;
+  const auto data = [&]() -> const training::PerturbationData& {
+    if (!made) {
+      made = table ? training::arrange_perturbations(table->rows, *split)
+                   : training::draw_perturbations(o.task, seed);
     }
-    line["held_out"] = held_out;
-    log_.write("perturbation_split", line);
+    return *made;
+  };
+  const Json trial{{"seed", seed}};
+  for (const std::string& name : training::perturbation_baseline_names()) {
+    log.add_fit(name, trial, [&](const auto&) {
+      return named(training::perturbation_baseline_scores(name, data(), o.task));
+    });
   }
-
-  static Json key_of(const std::string& name, uint64_t seed) {
-    return {{"task", "perturb"}, {"encoding", name}, {"seed", seed}};
-  }
-
-  void take(const std::string& name, uint64_t seed) {
-    const Json* line = log_.find(key_of(name, seed));
-    if (line == nullptr) return;
-    log_.write("encoding_trial", *line);
-    results_.add(name, std::to_string(seed), scores_of(*line));
-  }
-
-  void train(training::EncodingMaker& maker, const training::PerturbationData& data,
-             const std::string& name, uint64_t seed) {
+  std::optional<training::EncodingMaker> maker;
+  for (const std::string& name : chosen_encodings(o)) {
     const Stopwatch watch;
-    FeatureTransformerOptions shape = options_.model;
-    shape.features = data.control.size(1);
-    const auto events = watched(fmt::format("perturb {} seed {}", name, seed), options_);
-    const training::MadeEncoding encoding =
-        maker.make(name, shape, seed, events.checkpoint, ranks_);
-    FeatureTransformer model = training::make_model(shape, encoding, seed);
-    restore_values(model, data.control, options_.restoring, seed, events, ranks_);
-    learn_perturbations(model, data, options_.answering, seed, events, ranks_);
-    training::PerturbationScores scores;
-    ranks_.lead(
-        [&](const auto& pause) {
-          scores = training::perturbation_scores(model, data, options_.task, pause);
-        },
-        events.checkpoint);
-    write(name, seed, scores,
-          {{"edges", encoding.edges},
-           {"parameters", training::parameter_count(*model)},
-           {"seconds", watch.seconds()}});
-  }
-
-  void write(const std::string& name, uint64_t seed, const training::PerturbationScores& scores,
-             const Json& besides = Json::object()) {
-    if (!ranks_.writes()) return;
-    Json line = key_of(name, seed);
-    const auto add = [&](const std::string& figure, double value) {
-      if (!std::isnan(value)) line[figure] = value;
+    Json besides;
+    const auto train = [&] {
+      if (!maker) {
+        training::EncodingOptions making = o.making;
+        making.embedding.seed = static_cast<int64_t>(seed);
+        maker.emplace(data().table, making);
+      }
+      FeatureTransformerOptions shape = o.model;
+      shape.features = data().control.size(1);
+      const auto events = watched(fmt::format("perturb {} seed {}", name, seed), o);
+      const training::MadeEncoding encoding =
+          maker->make(name, shape, seed, events.checkpoint, ranks);
+      FeatureTransformer model = training::make_model(shape, encoding, seed);
+      restore_values(model, data().control, o.restoring, seed, events, ranks);
+      learn_perturbations(model, data(), o.answering, seed, events, ranks);
+      training::Scores scores;
+      ranks.lead(
+          [&](const auto& pause) {
+            scores = named(training::perturbation_scores(model, data(), o.task, pause));
+          },
+          events.checkpoint);
+      besides = {{"edges", encoding.edges}, {"parameters", training::parameter_count(*model)}};
+      return scores;
     };
-    add("single", scores.singles);
-    add("double", scores.doubles);
-    for (size_t seen = 0; seen < scores.doubles_by_seen.size(); ++seen) {
-      add(fmt::format("double_seen{}", seen), scores.doubles_by_seen[seen]);
-    }
-    results_.add(name, std::to_string(seed), scores_of(line));
-    line.update(besides);
-    log_.write("encoding_trial", line);
+    log.add(name, trial, train, [&] {
+      besides["seconds"] = watch.seconds();
+      return besides;
+    });
   }
-
-  void finish() {
-    for (const Json& line : results_.summary()) log_.write("encoding_mean", line);
-    if (!options_.json) print(results_.table(4));
-  }
-
-  PerturbOptions options_;
-  training::Ranks& ranks_ = *options_.ranks;
-  std::optional<PerturbedTable> table_;
-  std::vector<std::string> names_;
-  RunLog log_;
-  FeatureResults results_;
-};
+}
 
 int run_perturb(const PerturbOptions& given) {
   PerturbOptions options = given;
@@ -232,24 +160,35 @@ int run_perturb(const PerturbOptions& given) {
     training::check_asking(options.task, std::ssize(table->rows.features));
     check_test_share(*table, options);
   }
-  return Perturb(std::move(options), std::move(table)).run();
+  std::vector<std::string> figures{"single", "double"};
+  if (table && table->kinds.doubles.empty()) figures.pop_back();
+  StudyLog log(options, table ? table->read : Json(), "perturb", figures, /*lower_is_better=*/true,
+               // Figures of real cells, which cannot be compared with simulated ones.
+               published_scores(kPublishedFigures, "causal perturb", table ? "" : "real cells"));
+  const auto trials = [&] {
+    for (int64_t s = 0; s < options.seeds; ++s) {
+      run_seed(options, table, options.seed + static_cast<uint64_t>(s), log);
+    }
+  };
+  return log.run(trials, /*digits=*/4);
 }
 
 }  // namespace
 
-void add_causal_perturb(CLI::App& parent, Session& session) {
+void add_task_perturb(CLI::App& parent, Session& session) {
   const auto options = std::make_shared<PerturbOptions>();
   CLI::App& command = add_command(
       parent, session,
       {.name = "perturb",
        .summary = "Predict the effects of unseen interventions with every encoding of the features",
-       .examples = "nsimplex causal perturb --threads 1 --out runs/perturb\n"
-                   "nsimplex causal perturb cells.csv --perturbations guides.csv --counts --out "
-                   "runs/own\n"
-                   "nsimplex causal perturb cells.csv --perturbations condition --control NT\n"
-                   "nsimplex causal perturb --encodings none,learned,cape --seeds 3 --json\n"
-                   "nsimplex causal perturb --encodings cape --threshold 0.1 --hops 3\n"
-                   "nsimplex causal perturb --resume runs/perturb",
+       .examples =
+           "nsimplex causal task perturb --threads 1 --out runs/perturb\n"
+           "nsimplex causal task perturb cells.csv --perturbations guides.csv --counts --out "
+           "runs/own\n"
+           "nsimplex causal task perturb cells.csv --perturbations condition --control NT\n"
+           "nsimplex causal task perturb --encodings none,learned,cape --seeds 3 --json\n"
+           "nsimplex causal task perturb --encodings cape --threshold 0.1 --hops 3\n"
+           "nsimplex causal task perturb --resume runs/perturb",
        .resumes = true,
        .inputs = {&options->table.path, &options->table.perturbations}},
       options, run_perturb);

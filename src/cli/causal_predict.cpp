@@ -158,7 +158,7 @@ void add_causal_predict(CLI::App& parent, Session& session) {
        .files = {kPredictionsFile}},
       options, run_predict);
   add_argument(command, "MODEL", options->model,
-               "A model that causal classify or causal regress saved");
+               "A model that causal task classify or regress saved");
   add_argument(command, "TABLE", options->table,
                "New rows with the columns of the model, by name, in any order");
   add_text_options(command, options->text, /*table=*/true);

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "causal/option_names.h"
@@ -318,22 +317,24 @@ std::string rows_text(const CausalRows& rows, bool soft, const std::vector<std::
   return text;
 }
 
-std::string command_line_message(std::string message, const std::vector<std::string>& names) {
+std::string command_line_message(const std::string& message) {
   // Arguments whose options have other names, and the table, which is no option.
   static const std::map<std::string, std::string> kOptions{
-      {"kinds", "--kind"},       {"sample", "--sample-latents"}, {"forbidden", "--forbid"},
-      {"required", "--require"}, {"replicates", "--confidence"}, {"table", "table"}};
-  std::smatch found;
-  if (!std::regex_search(message, found, std::regex("^(\\[[a-z_]+\\] )?([a-z_]+):")))
-    return message;
-  const std::string argument = found[2].str();
-  const auto other = kOptions.find(argument);
-  message =
-      (other == kOptions.end() ? "--" + argument : other->second) + ":" + found.suffix().str();
-  if (!std::regex_search(message, found, std::regex("column ([0-9]{1,9})"))) return message;
-  const size_t column = std::stoul(found[1].str());
-  if (column >= names.size()) return message;
-  return found.prefix().str() + "column " + quoted_name(names[column]) + found.suffix().str();
+#define NSIMPLEX_PAIR(type, name, initial, flag, ...) {#name, flag},
+      NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_PAIR)
+#undef NSIMPLEX_PAIR
+          {"kinds", "--kind"},
+      {"forbidden", "--forbid"},
+      {"required", "--require"},
+      {"replicates", "--confidence"},
+      {"table", "table"}};
+  const size_t end = message.find(':');
+  if (end == message.npos) return message;
+  const size_t function = message.starts_with("[") ? message.find("] ") : message.npos;
+  const size_t begin = function < end ? function + 2 : 0;
+  const std::string argument = message.substr(begin, end - begin);
+  const auto known = kOptions.find(argument);
+  return (known == kOptions.end() ? "--" + argument : known->second) + message.substr(end);
 }
 
 }  // namespace nsimplex::cli

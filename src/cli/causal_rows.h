@@ -75,8 +75,7 @@ Json to_json(const CausalRows& rows, const std::vector<std::string>& names);
 /// The same as lines of text.
 std::string rows_text(const CausalRows& rows, bool soft, const std::vector<std::string>& names);
 
-/// The message of a fit as one about the command line: options in place of arguments, and names in
-/// place of numbers of columns.
-std::string command_line_message(std::string message, const std::vector<std::string>& names = {});
+/// The message of a fit, "[FUNCTION] ARGUMENT: ..", with the option in place of the argument.
+std::string command_line_message(const std::string& message);
 
 }  // namespace nsimplex::cli

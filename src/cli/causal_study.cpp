@@ -1,10 +1,11 @@
-// The options, data reading and logging that `causal classify`, `cluster` and `regress` share.
+// The group `causal task`, and the options, data reading and logging that its tasks share.
 
 #include "cli/causal_study.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/results.h"
 #include "data/row_texts.h"
@@ -114,21 +115,21 @@ at::Tensor study_target(const std::string& path, StudyTable& table) {
   return numbers.values.index_select(0, table.rows);
 }
 
-StudyLog::StudyLog(const StudyOptions& options, const StudyTable& table, std::string task,
+StudyLog::StudyLog(const FeatureExperimentOptions& options, Json reading, std::string task,
                    std::vector<std::string> figures, bool lower_is_better,
                    std::map<std::string, training::Scores> published)
     : options_(options),
       task_(task),
-      reading_(table.read),
+      reading_(std::move(reading)),
       log_(options),
       results_(std::move(task), std::move(figures), lower_is_better, std::move(published)) {
   log_.share(*options.ranks);
 }
 
-int StudyLog::run(const std::function<void()>& trials) {
+int StudyLog::run(const std::function<void()>& trials, int digits) {
   const auto finish = [&] {
     for (const Json& line : results_.summary()) log_.write("encoding_mean", line);
-    if (!options_.json) print(results_.table(2));
+    if (!options_.json) print(results_.table(digits));
   };
   try {
     trials();
@@ -141,13 +142,16 @@ int StudyLog::run(const std::function<void()>& trials) {
   return 0;
 }
 
-void StudyLog::add(const std::string& encoding, const std::string& trial,
+void StudyLog::add(const std::string& encoding, const Json& trial,
                    const std::function<training::Scores()>& judge,
                    const std::function<Json()>& besides) {
-  Json line = {{"task", task_}, {"encoding", encoding}, {"trial", trial}};
+  Json line = {{"task", task_}, {"encoding", encoding}};
+  line.update(trial);
+  const Json& number = trial.front();
+  const std::string name = number.is_string() ? number.get<std::string>() : number.dump();
   if (const Json* known = log_.find(line)) {
     log_.write("encoding_trial", *known);
-    results_.add(encoding, trial, scores_of(*known));
+    results_.add(encoding, name, scores_of(*known));
     return;
   }
   const training::Scores scores = judge();
@@ -155,25 +159,24 @@ void StudyLog::add(const std::string& encoding, const std::string& trial,
   for (const auto& [name, value] : scores) line[name] = value;
   line.update(besides());
   log_.write("encoding_trial", line);
-  results_.add(encoding, trial, scores);
+  results_.add(encoding, name, scores);
 }
 
-void StudyLog::keep(const training::FeatureStudy& study, const StudyTable& table,
-                    const std::vector<std::string>& classes, int64_t split, uint64_t seed) const {
-  if (!options_.save_models || !options_.ranks->writes()) return;
+void keep_model(const StudyOptions& o, const training::FeatureStudy& study, const StudyTable& table,
+                const std::vector<std::string>& classes, int64_t split, uint64_t seed) {
+  if (!o.save_models || !o.ranks->writes()) return;
   training::FeatureModel model = study.last();
   model.classes = classes;
-  model.counts = options_.counts;
+  model.counts = o.counts;
   const at::Tensor chosen = study.chosen().contiguous();
   for (int64_t column = 0; column < chosen.size(0); ++column) {
     const auto number = static_cast<size_t>(chosen.const_data_ptr<int64_t>()[column]);
     model.features.push_back(table.observations.features[number]);
   }
-  training::write_feature_model(options_.out + "/" + model_file(model.encoding, split, seed),
-                                model);
+  training::write_feature_model(o.out + "/" + model_file(model.encoding, split, seed), model);
 }
 
-void StudyLog::add_fit(const std::string& model, const std::string& trial, const Fit& fit,
+void StudyLog::add_fit(const std::string& model, const Json& trial, const Fit& fit,
                        const std::function<Json()>& besides) {
   training::Ranks& ranks = *options_.ranks;
   const auto judge = [&] {
@@ -187,7 +190,7 @@ void StudyLog::add_fit(const std::string& model, const std::string& trial, const
 void StudyLog::refer(const std::string& model, const training::FeatureStudy& study, int64_t split,
                      const Fit& fit) {
   const Stopwatch watch;
-  add_fit(model, fmt::format("{}", split + 1), fit, [&] {
+  add_fit(model, {{"trial", fmt::format("{}", split + 1)}}, fit, [&] {
     return Json{{"read", reading_}, {"columns", study.columns()}, {"seconds", watch.seconds()}};
   });
 }
@@ -201,7 +204,7 @@ void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
   for (const std::string& encoding : chosen_encodings(options_)) {
     const Stopwatch watch;
     add(
-        encoding, trial,
+        encoding, {{"trial", trial}},
         [&] {
           return judge(encoding, seed,
                        watched(fmt::format("{} {} {}", task_, encoding, name), options_));
@@ -214,6 +217,14 @@ void StudyLog::compare(const training::FeatureStudy& study, uint64_t seed,
                       {"seconds", watch.seconds()}};
         });
   }
+}
+
+void add_causal_task(CLI::App& parent, Session& session) {
+  CLI::App& group = add_group(parent, "task", "Compare encodings of features in models of a task");
+  add_task_classify(group, session);
+  add_task_cluster(group, session);
+  add_task_regress(group, session);
+  add_task_perturb(group, session);
 }
 
 }  // namespace nsimplex::cli

@@ -1,4 +1,4 @@
-// Declares what `causal classify`, `cluster` and `regress` share.
+// Declares what the tasks of `causal task` share.
 
 #pragma once
 
@@ -13,10 +13,10 @@
 #include "data/observations.h"
 #include "train/feature_study.h"
 
-/// Shared code of `nsimplex causal classify`, `cluster` and `regress`, which compare encodings on a
-/// table of observations.
+/// Shared code of `nsimplex causal task`, whose tasks compare encodings of features.
 namespace nsimplex::cli {
 
+/// Of `classify`, `cluster` and `regress`, which have a table of observations.
 struct StudyOptions : FeatureExperimentOptions {
   std::string table, labels, values = "bins";
   TextFlags text;
@@ -55,30 +55,30 @@ void require_room_for_models(const StudyOptions& options);
 /// rank 0 keeps results, and the others only know which trials an earlier part of the run has.
 class StudyLog {
  public:
-  StudyLog(const StudyOptions& options, const StudyTable& table, std::string task,
+  /// `reading`: the decisions made while reading files.
+  StudyLog(const FeatureExperimentOptions& options, Json reading, std::string task,
            std::vector<std::string> figures, bool lower_is_better,
            std::map<std::string, training::Scores> published = {});
 
   /// Runs `trials`, then writes the summary and the table, also after Ctrl-C.
-  int run(const std::function<void()>& trials);
+  int run(const std::function<void()>& trials, int digits = 2);
+
+  /// Writes a line of another kind.
+  void write(std::string_view kind, const Json& line) { log_.write(kind, line); }
 
   /// Adds the result of `judge`, or, in a run that continues, the result that the earlier part has
-  /// for this trial. `besides`: further fields of the line, computed after `judge`.
+  /// for this trial: {"seed": 1} or {"trial": "1/1"}. `besides`: further fields of the line, computed
+  /// after `judge`.
   void add(
-      const std::string& encoding, const std::string& trial,
+      const std::string& encoding, const Json& trial,
       const std::function<training::Scores()>& judge,
       const std::function<Json()>& besides = [] { return Json::object(); });
-
-  /// With --save-models: writes the model that `study` trained last, with the names of the columns
-  /// of `table` and these classes (none for a model that predicts numbers).
-  void keep(const training::FeatureStudy& study, const StudyTable& table,
-            const std::vector<std::string>& classes, int64_t split, uint64_t seed) const;
 
   /// Adds the result of a fit that one rank computes; the others wait. `pause` is that of
   /// training::Ranks::lead().
   using Fit = std::function<training::Scores(const std::function<void()>& pause)>;
   void add_fit(
-      const std::string& model, const std::string& trial, const Fit& fit,
+      const std::string& model, const Json& trial, const Fit& fit,
       const std::function<Json()>& besides = [] { return Json::object(); });
 
   /// Adds the result of a fit that depends on no seed and no encoding, once per split.
@@ -93,11 +93,17 @@ class StudyLog {
                const Judge& judge);
 
  private:
-  const StudyOptions& options_;
+  const FeatureExperimentOptions& options_;
   std::string task_;
   Json reading_;
   RunLog log_;
   FeatureResults results_;
 };
+
+/// With --save-models: writes the model that `study` trained last, with the names of the columns of
+/// `table` and these classes (none for a model that predicts numbers).
+void keep_model(const StudyOptions& options, const training::FeatureStudy& study,
+                const StudyTable& table, const std::vector<std::string>& classes, int64_t split,
+                uint64_t seed);
 
 }  // namespace nsimplex::cli

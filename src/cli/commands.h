@@ -18,9 +18,8 @@ void add_causal_command(CLI::App& parent, Session& session);
 void add_completion_command(CLI::App& parent, Session& session);
 void add_man_command(CLI::App& parent, Session& session);
 
-// The other commands of `bench`.
+// The other command of `bench`.
 void add_bench_sparse(CLI::App& parent, Session& session);
-void add_bench_levels(CLI::App& parent, Session& session);
 
 // The commands of `analyze`.
 void add_analyze_attention(CLI::App& parent, Session& session);
@@ -35,14 +34,17 @@ void add_graph_predict(CLI::App& parent, Session& session);
 void add_graph_train(CLI::App& parent, Session& session);
 
 // The commands of `causal`.
-void add_causal_classify(CLI::App& parent, Session& session);
-void add_causal_cluster(CLI::App& parent, Session& session);
 void add_causal_embed(CLI::App& parent, Session& session);
 void add_causal_encode(CLI::App& parent, Session& session);
 void add_causal_fit(CLI::App& parent, Session& session);
-void add_causal_perturb(CLI::App& parent, Session& session);
 void add_causal_predict(CLI::App& parent, Session& session);
-void add_causal_regress(CLI::App& parent, Session& session);
 void add_causal_simulate(CLI::App& parent, Session& session);
+void add_causal_task(CLI::App& parent, Session& session);
+
+// The tasks of `causal task`.
+void add_task_classify(CLI::App& parent, Session& session);
+void add_task_cluster(CLI::App& parent, Session& session);
+void add_task_perturb(CLI::App& parent, Session& session);
+void add_task_regress(CLI::App& parent, Session& session);
 
 }  // namespace nsimplex::cli

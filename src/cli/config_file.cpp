@@ -13,7 +13,6 @@
 #include <sstream>
 
 #include "cli/former_options.h"
-#include "cli/lab_program.h"
 #include "cli/options.h"
 #include "cli/run_folder.h"
 #include "cli/toml.h"
@@ -154,7 +153,7 @@ bool is_command(const std::string& name, const std::string& config) {
   std::istringstream typed(config.substr(0, config.find('\n'))), words(name);
   std::vector<std::string> line{std::istream_iterator<std::string>(typed), {}};
   if (line.empty() || line.front() != "#") return false;
-  line = with_current_name(std::move(line));
+  use_current_command(line, /*from=*/2);
   // Options may stand between the words of a name.
   auto place = line.begin() + 1;
   for (std::string wanted; words >> wanted; ++place) {

@@ -1,4 +1,4 @@
-// The table of former names of options, for the command line and config files.
+// The tables of former names of options and commands, for the command line and config files.
 
 #include "cli/former_options.h"
 
@@ -19,6 +19,35 @@ namespace {
 // Former names are accepted until this version.
 constexpr std::string_view kLastVersion = "0.4";
 
+struct FormerCommand {
+  std::string_view before, now;  // the words after nsimplex
+};
+
+constexpr std::array<FormerCommand, 23> kFormerCommands{
+    {{"task match2", "lab match2"},
+     {"task match3", "lab match3"},
+     {"task match4", "lab match4"},
+     {"lm compare", "lab lm-compare"},
+     {"lm scaling", "lab lm-scaling"},
+     {"graph chains", "lab chains"},
+     {"graph scaling", "lab graph-scaling"},
+     {"graph delaunay", "lab delaunay"},
+     {"graph jets", "lab jets"},
+     {"causal synthetic", "lab synthetic"},
+     {"causal attenuation", "lab attenuation"},
+     {"causal robustness", "lab robustness"},
+     {"causal complexity", "lab complexity"},
+     {"analyze smoothing", "lab smoothing"},
+     {"analyze lipschitz", "lab lipschitz"},
+     {"analyze sensitivity", "lab sensitivity"},
+     {"analyze transfer", "lab transfer"},
+     {"causal classify", "causal task classify"},
+     {"causal cluster", "causal task cluster"},
+     {"causal regress", "causal task regress"},
+     {"causal perturb", "causal task perturb"},
+     {"lab perturb", "causal task perturb"},
+     {"bench levels", "bench attention --levels"}}};
+
 struct FormerOption {
   std::string_view before, now;
   std::string_view commands;  // that had the former name, between commas
@@ -29,9 +58,9 @@ struct FormerOption {
 constexpr std::array<FormerOption, 20> kFormerOptions{
     {{"learning-rate", "lr", "graph train"},
      {"dim", "width",
-      "lm train, causal classify, causal cluster, causal regress, causal perturb, lab perturb, lab "
-      "lm-compare, lab lm-scaling, lab match2, lab match3, lab match4, lab pays, lab smoothing, "
-      "bench attention, bench sparse"},
+      "lm train, causal task classify, causal task cluster, causal task regress, causal task "
+      "perturb, lab lm-compare, lab lm-scaling, lab match2, lab match3, lab match4, lab pays, lab "
+      "smoothing, bench attention, bench sparse"},
      {"value-dim", "value-width", "bench attention, bench sparse"},
      {"head-dim", "head-width", "lab transfer"},
      {"dims", "widths", "lab lipschitz, lab sensitivity"},
@@ -41,10 +70,10 @@ constexpr std::array<FormerOption, 20> kFormerOptions{
      {"graphs", "seeds", "lab synthetic"},
      {"preset", "scale", "lm train"},
      {"scale", "angle", "causal encode, lab attenuation, lab robustness"},
-     {"observations", "control-rows", "causal perturb, lab perturb"},
+     {"observations", "control-rows", "causal task perturb"},
      {"held-out", "test", "lab match2, lab match3, lab match4"},
-     {"unseen", "test", "causal perturb, lab perturb"},
-     {"share", "train", "causal classify, causal regress"},
+     {"unseen", "test", "causal task perturb"},
+     {"share", "train", "causal task classify, causal task regress"},
      {"split", "part", "lm eval, analyze model"},
      {"val-tokens", "validation-tokens", "lm train, lab lm-compare, lab lm-scaling, lab transfer"},
      {"samples", "queries", "analyze model"},
@@ -108,6 +137,36 @@ class TypedWords {
 };
 
 }  // namespace
+
+size_t first_command(const std::vector<std::string>& words, size_t from) {
+  while (from < words.size()) {
+    const std::string& word = words[from];
+    if (word == "--config" && from + 1 < words.size()) {
+      from += 2;
+    } else if (word == "--json" || word.starts_with("--config=")) {
+      from += 1;
+    } else {
+      break;
+    }
+  }
+  return from;
+}
+
+std::string use_current_command(std::vector<std::string>& words, size_t from) {
+  const size_t first = first_command(words, from);
+  if (first >= words.size()) return "";
+  const auto place = words.begin() + static_cast<ptrdiff_t>(first);
+  for (const auto& [before, now] : kFormerCommands) {
+    const std::vector<std::string> old = CLI::detail::split(std::string(before), ' ');
+    if (words.end() - place < std::ssize(old) || !std::equal(old.begin(), old.end(), place))
+      continue;
+    const std::vector<std::string> current = CLI::detail::split(std::string(now), ' ');
+    words.insert(words.erase(place, place + std::ssize(old)), current.begin(), current.end());
+    return fmt::format("nsimplex {} is now called nsimplex {}; the old name works until version {}",
+                       before, now, kLastVersion);
+  }
+  return "";
+}
 
 std::vector<std::string> with_current_options(CLI::App& app, std::vector<std::string> words) {
   TypedWords line(app);

@@ -10,6 +10,13 @@
 
 namespace nsimplex::cli {
 
+/// The place of the first command among words, from `from` on: --config and --json may precede it.
+size_t first_command(const std::vector<std::string>& words, size_t from = 0);
+
+/// Replaces the former name of the command that begins there by its present one, and returns what
+/// to say of it; empty for a present name.
+std::string use_current_command(std::vector<std::string>& words, size_t from = 0);
+
 /// Words of a command line with the present names of options in place of their former ones.
 /// Standard error says once per name how it is called now. Throws InputError if an option is given
 /// by both of its names.

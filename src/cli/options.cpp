@@ -236,6 +236,17 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
+// The commands of this name in groups of commands: "lm train".
+std::vector<std::string> commands_called(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> found;
+  for (const CLI::App* group : shown_commands(app)) {
+    for (const CLI::App* each : shown_commands(*group)) {
+      if (each->get_name() == word) found.push_back(group->get_name() + " " + word);
+    }
+  }
+  return found;
+}
+
 std::string describe_unknown(const CLI::App& command, const std::string& word) {
   if (word.size() > 1 && word.front() == '-') {
     const std::string name = word.substr(0, word.find('='));
@@ -246,7 +257,10 @@ std::string describe_unknown(const CLI::App& command, const std::string& word) {
   }
   const auto commands = command_names(command);
   if (commands.empty()) return "unexpected argument '" + word + "'";
-  return with_suggestion("unknown command '" + word + "'", word, commands);
+  const std::string message = "unknown command '" + word + "'";
+  const std::vector<std::string> below = commands_called(command, word);
+  if (below.empty()) return with_suggestion(message, word, commands);
+  return fmt::format("{}; did you mean {}?", message, fmt::join(below, " or "));
 }
 
 // Whether `text` has `word` between other characters than letters.

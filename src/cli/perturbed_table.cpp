@@ -1,4 +1,4 @@
-// Reads a user's table with the interventions of each row for `causal perturb`.
+// Reads a user's table with the interventions of each row for `causal task perturb`.
 
 #include "cli/perturbed_table.h"
 

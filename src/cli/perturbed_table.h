@@ -1,4 +1,4 @@
-// Declares the table of `causal perturb`.
+// Declares the table of `causal task perturb`.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "cli/text_flags.h"
 #include "train/perturbed_rows.h"
 
-/// The table of `nsimplex causal perturb`, if one is given.
+/// The table of `nsimplex causal task perturb`, if one is given.
 namespace nsimplex::cli {
 
 struct PerturbedTableOptions {

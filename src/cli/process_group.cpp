@@ -109,9 +109,9 @@ class GroupRanks : public training::Ranks {
 extern "C" __attribute__((visibility("default"))) int nsimplex_run(const char* group, int count,
                                                                    char** arguments) {
   using namespace nsimplex;
-  std::vector<std::string> words = cli::typed_words(count, arguments);
   cli::keep_freed_memory();
-  if (*group == '\0') return cli::run(cli::kProduct, std::move(words));
+  if (*group == '\0') return cli::run(cli::kProduct, cli::typed_words(count, arguments));
   cli::GroupRanks ranks(group);
-  return cli::run(cli::kProduct, std::move(words), ranks);
+  if (!ranks.writes()) cli::mute();
+  return cli::run(cli::kProduct, cli::typed_words(count, arguments), ranks);
 }

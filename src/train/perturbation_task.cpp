@@ -91,21 +91,21 @@ PerturbationScores scores_by(const PerturbationData& data, const PerturbationOpt
 }  // namespace
 
 void check_asking(const PerturbationOptions& o, int64_t features) {
-  require_argument(o.unseen > 0 && o.unseen < 1, "unseen", "a share between 0 and 1", o.unseen);
-  require(o.most_changed >= 1 && o.most_changed <= features - 2, "most changed: expected 1 to ",
+  require_argument(o.unseen > 0 && o.unseen < 1, "--test", "a share between 0 and 1", o.unseen);
+  require(o.most_changed >= 1 && o.most_changed <= features - 2, "--most-changed: expected 1 to ",
           features - 2, " of the features, got ", o.most_changed);
 }
 
 void check(const PerturbationOptions& o) {
   const int64_t features = o.simulation.nodes;
-  require_at_least("nodes", 3, features);
-  require(o.rows >= 1 && o.rows <= o.simulation.observations, "rows: expected 1 to ",
+  require_at_least("--nodes", 3, features);
+  require(o.rows >= 1 && o.rows <= o.simulation.observations, "--rows: expected 1 to ",
           o.simulation.observations, " observations, got ", o.rows);
   check_asking(o, features);
   const int64_t pairs = features * (features - 1) / 2;
   require(o.doubles >= 0 && o.asked >= 1 && o.doubles + o.asked <= pairs / 4,
-          "doubles: expected at most ", pairs / 4, " pairs of both kinds, got ", o.doubles, " and ",
-          o.asked);
+          "--doubles: expected 0 or more and, with --asked, at most ", pairs / 4, " pairs, got ",
+          o.doubles, " and ", o.asked);
 }
 
 PerturbationData draw_perturbations(const PerturbationOptions& options, uint64_t seed) {

@@ -1,4 +1,4 @@
-// nsimplex causal classify, cluster, regress and perturb, as a user meets them.
+// nsimplex causal task classify, cluster, regress and perturb, as a user meets them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,10 +37,9 @@ class CausalEncodings : public ::testing::Test {
   }
 
   std::vector<std::string> command(const std::string& name) const {
-    return {"causal", name,       table_, "--seeds",       "1", "--width",
-            "8",      "--heads",  "2",    "--layers",      "1", "--restore-epochs",
-            "1",      "--epochs", "2",    "--embed-steps", "5", "--threads",
-            "1"};
+    return {"causal",        "task", name,        table_, "--seeds",          "1", "--width",  "8",
+            "--heads",       "2",    "--layers",  "1",    "--restore-epochs", "1", "--epochs", "2",
+            "--embed-steps", "5",    "--threads", "1"};
   }
 
   // The trials' lines and those of the summary, by encoding.
@@ -133,41 +132,24 @@ TEST_F(CausalEncodings, RegressOnWhatIsGivenOrMade) {
 
 TEST_F(CausalEncodings, PerturbWritesTrialsAndSimpleAnswers) {
   const std::string out = folder_ / "run";
-  const Finished done = run({"causal",
-                             "perturb",
-                             "--nodes",
-                             "8",
-                             "--degree",
-                             "1",
-                             "--control-rows",
-                             "60",
-                             "--rows",
-                             "8",
-                             "--doubles",
-                             "2",
-                             "--asked",
-                             "2",
-                             "--most-changed",
-                             "4",
-                             "--encodings",
-                             "none,cape",
-                             "--seeds",
-                             "2",
-                             "--restore-epochs",
-                             "1",
-                             "--epochs",
-                             "1",
-                             "--width",
-                             "8",
-                             "--heads",
-                             "2",
-                             "--layers",
-                             "1",
-                             "--threads",
-                             "1",
-                             "--out",
-                             out,
-                             "--json"});
+  const Finished done = run({"causal",    "task",
+                             "perturb",   "--nodes",
+                             "8",         "--degree",
+                             "1",         "--control-rows",
+                             "60",        "--rows",
+                             "8",         "--doubles",
+                             "2",         "--asked",
+                             "2",         "--most-changed",
+                             "4",         "--encodings",
+                             "none,cape", "--seeds",
+                             "2",         "--restore-epochs",
+                             "1",         "--epochs",
+                             "1",         "--width",
+                             "8",         "--heads",
+                             "2",         "--layers",
+                             "1",         "--threads",
+                             "1",         "--out",
+                             out,         "--json"});
   ASSERT_EQ(done.code, 0) << done.err;
   const auto lines = json_of(done.out);
   EXPECT_EQ(lines_with(lines, "seed").size(), 2u * 6u);
@@ -181,13 +163,13 @@ TEST_F(CausalEncodings, NamesWhatCannotBe) {
   expect_refused(with(command("classify"), {"--labels", folder_ / "absent.csv"}), out,
                  "absent.csv");
   expect_refused(with(classify, {"--encodings", "rope"}), out, "rope");
-  expect_refused({"causal", "classify", table_, "--labels", labels_, "--heads", "5"}, out,
+  expect_refused({"causal", "task", "classify", table_, "--labels", labels_, "--heads", "5"}, out,
                  "dim: expected a multiple of heads 5, got 32");
   expect_refused(with(classify, {"--backbone", "performer", "--encodings", "relative"}), out,
                  "relative needs backbone softmax");
   const std::string text = folder_ / "text.csv";
   test::write_file(text, "a,b\n1,2\n3,x\n");
-  expect_refused({"causal", "classify", text, "--labels", labels_}, out, "text.csv");
+  expect_refused({"causal", "task", "classify", text, "--labels", labels_}, out, "text.csv");
 }
 
 TEST_F(CausalEncodings, NamesATargetOrLabelsOfWhichNothingIsLearned) {
@@ -223,7 +205,7 @@ TEST_F(CausalEncodings, OneRunHasNoIntervalForPeople) {
 
 TEST_F(CausalEncodings, CtrlCKeepsWhatWasReached) {
   Process process(
-      {"causal", "perturb", "--encodings", "none,cape", "--threads", "1", "--seeds", "50"});
+      {"causal", "task", "perturb", "--encodings", "none,cape", "--threads", "1", "--seeds", "50"});
   ASSERT_TRUE(process.wait_for_error_output("perturb none"));
   process.send(SIGINT);
   const Finished done = process.wait();

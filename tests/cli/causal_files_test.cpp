@@ -61,10 +61,10 @@ class CausalFiles : public ::testing::Test {
   static Finished study(const std::string& name, const std::string& table,
                         const std::vector<std::string>& more) {
     std::vector<std::string> arguments{
-        "causal",   name,      table,       "--encodings", "none",
-        "--seeds",  "1",       "--epochs",  "1",           "--restore-epochs",
-        "1",        "--width", "8",         "--heads",     "2",
-        "--layers", "1",       "--threads", "1",           "--json"};
+        "causal",    "task", name,       table, "--encodings",      "none",
+        "--seeds",   "1",    "--epochs", "1",   "--restore-epochs", "1",
+        "--width",   "8",    "--heads",  "2",   "--layers",         "1",
+        "--threads", "1",    "--json"};
     if (name != "cluster") arguments.insert(arguments.end(), {"--splits", "1"});
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(arguments);

@@ -1,4 +1,4 @@
-// nsimplex causal perturb on a table of one's own, as a user meets it.
+// nsimplex causal task perturb on a table of one's own, as a user meets it.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,31 +84,20 @@ class CausalPerturb : public ::testing::Test {
 
   std::vector<std::string> command(const std::vector<std::string>& more,
                                    const std::string& perturbations = "") const {
-    std::vector<std::string> words{"causal",
-                                   "perturb",
-                                   table_,
-                                   "--perturbations",
-                                   perturbations.empty() ? guides_ : perturbations,
-                                   "--most-changed",
-                                   "5",
-                                   "--seeds",
-                                   "2",
-                                   "--width",
-                                   "8",
-                                   "--heads",
-                                   "2",
-                                   "--layers",
-                                   "1",
-                                   "--restore-epochs",
-                                   "1",
-                                   "--epochs",
-                                   "1",
-                                   "--embed-steps",
-                                   "5",
-                                   "--threads",
-                                   "1",
-                                   "--encodings",
-                                   "none,cape"};
+    std::vector<std::string> words{
+        "causal",           "task",
+        "perturb",          table_,
+        "--perturbations",  perturbations.empty() ? guides_ : perturbations,
+        "--most-changed",   "5",
+        "--seeds",          "2",
+        "--width",          "8",
+        "--heads",          "2",
+        "--layers",         "1",
+        "--restore-epochs", "1",
+        "--epochs",         "1",
+        "--embed-steps",    "5",
+        "--threads",        "1",
+        "--encodings",      "none,cape"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -225,28 +214,29 @@ TEST_F(CausalPerturb, AStoppedRunGoesOnAsItBegan) {
   for (int line = 0; line < 7; ++line) cut = whole.find('\n', cut) + 1;
   for (const size_t end : {cut + 20, whole.find("\"learned\"", cut) - 5}) {
     test::write_file(file, whole.substr(0, end));
-    const Finished resumed = run({"causal", "perturb", "--resume", out});
+    const Finished resumed = run({"causal", "task", "perturb", "--resume", out});
     EXPECT_EQ(resumed.code, 0) << resumed.err;
     EXPECT_EQ(resumed.out, first.out);
     EXPECT_EQ(trials_of(test::read_file(file)), expected);
   }
-  const Finished again = run({"causal", "perturb", "--resume", out});
+  const Finished again = run({"causal", "task", "perturb", "--resume", out});
   EXPECT_EQ(again.out, first.out);
   EXPECT_THAT(again.err, HasSubstr("had been finished"));
 }
 
 TEST_F(CausalPerturb, NamesWhatIsMissingOrDoesNotBelong) {
-  expect_no({"causal", "perturb", table_},
+  expect_no({"causal", "task", "perturb", table_},
             "--perturbations: expected the perturbation of each row");
-  expect_no({"causal", "perturb", "--perturbations", guides_}, "--perturbations: expected a TABLE");
-  expect_no({"causal", "perturb", "--control", "NT"}, "--control: expected a TABLE");
+  expect_no({"causal", "task", "perturb", "--perturbations", guides_},
+            "--perturbations: expected a TABLE");
+  expect_no({"causal", "task", "perturb", "--control", "NT"}, "--control: expected a TABLE");
   expect_no(command({}, "absent.csv"),
             "--perturbations: expected a file or a column of " + table_ + ", got \"absent.csv\"");
   expect_no(command({"--nodes", "12"}), "--nodes: expected no TABLE, got one");
   expect_no(command({"--test", "0.99"}), "--test: expected a share that leaves perturbations");
-  expect_no({"causal", "perturb", table_, "--perturbations", guides_},
-            "most changed: expected 1 to 8 of the features, got 20");
-  expect_no({"causal", "perturb", folder_ / "absent.csv", "--perturbations", guides_},
+  expect_no({"causal", "task", "perturb", table_, "--perturbations", guides_},
+            "--most-changed: expected 1 to 8 of the features, got 20");
+  expect_no({"causal", "task", "perturb", folder_ / "absent.csv", "--perturbations", guides_},
             "absent.csv");
 }
 

@@ -1,4 +1,4 @@
-// nsimplex causal classify and regress --save-models, and causal predict, as a user meets them.
+// nsimplex causal task classify and regress --save-models, and causal predict, as a user meets them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,10 +35,10 @@ class CausalPredict : public ::testing::Test {
 
   static Words command(const std::string& name, const std::string& table,
                        const std::string& epochs) {
-    return {"causal", name,       table,  "--seeds",       "1", "--width",
-            "8",      "--heads",  "2",    "--layers",      "1", "--restore-epochs",
-            "1",      "--epochs", epochs, "--embed-steps", "5", "--threads",
-            "1"};
+    return {"causal",           "task", name,       table,  "--seeds",       "1",
+            "--width",          "8",    "--heads",  "2",    "--layers",      "1",
+            "--restore-epochs", "1",    "--epochs", epochs, "--embed-steps", "5",
+            "--threads",        "1"};
   }
 
   test::TemporaryFolder folder_;

@@ -156,8 +156,8 @@ TEST(Bench, WritesTheRunFolderAndRepeatsIt) {
 }
 
 TEST(BenchLevels, EveryLevelHasEveryMeasurementAndOneIsInUse) {
-  const Finished finished =
-      run({"bench", "levels", "--seq", "8", "--repeats", "1", "--threads", "1", "--json"});
+  const Finished finished = run({"bench", "attention", "--levels", "--seq", "8", "--repeats", "1",
+                                 "--threads", "1", "--json"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const auto levels = json_lines(run({"info", "--json"})).front()["simd_levels"];
   const std::string in_use = json_lines(run({"info", "--json"})).front()["simd"];
@@ -178,12 +178,19 @@ TEST(BenchLevels, EveryLevelHasEveryMeasurementAndOneIsInUse) {
 
 TEST(BenchLevels, TheTableMarksTheLevelInUse) {
   const Finished finished =
-      run({"bench", "levels", "--seq", "8", "--repeats", "1", "--threads", "1"});
+      run({"bench", "attention", "--levels", "--seq", "8", "--repeats", "1", "--threads", "1"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   const std::string in_use = json_lines(run({"info", "--json"})).front()["simd"];
   EXPECT_THAT(finished.out, HasSubstr("processor: "));
   EXPECT_THAT(finished.out, HasSubstr(in_use + " *"));
   EXPECT_THAT(finished.out, HasSubstr("* " + in_use + " is in use: "));
+}
+
+TEST(BenchLevels, RefusesOptionsOfOtherCases) {
+  const Finished finished = run({"bench", "attention", "--levels", "--order", "3"});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("--levels: expected no other options than --seq, --repeats, "
+                                      "--threads, --seed, --json, got --order"));
 }
 
 TEST(BenchSparse, CountsTheTuplesOfEveryPattern) {

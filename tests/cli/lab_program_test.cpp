@@ -1,5 +1,6 @@
 // Experiments are commands of nsimplex-lab, which nsimplex starts.
 #include "cli/lab_program.h"
+#include "cli/former_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,12 +29,28 @@ TEST(LabProgram, TakesWhatFollowsItsWord) {
   EXPECT_THAT(lab_arguments({"lab"}), Optional(ElementsAre()));
 }
 
-TEST(LabProgram, TakesFormerNames) {
-  ::testing::internal::CaptureStderr();
-  EXPECT_THAT(lab_arguments({"graph", "scaling", "--json"}),
-              Optional(ElementsAre("graph-scaling", "--json")));
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "nsimplex: nsimplex graph scaling is now called nsimplex lab graph-scaling\n");
+TEST(LabProgram, FormerNamesOfCommandsAreReplaced) {
+  const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> cases{
+      {{"graph", "scaling", "--json"}, {"lab", "graph-scaling", "--json"}},
+      {{"--json", "causal", "classify", "a.csv"},
+       {"--json", "causal", "task", "classify", "a.csv"}},
+      {{"--config", "lab", "lab", "perturb"}, {"--config", "lab", "causal", "task", "perturb"}},
+      {{"bench", "levels"}, {"bench", "attention", "--levels"}}};
+  for (const auto& [before, now] : cases) {
+    std::vector<std::string> words = before;
+    EXPECT_THAT(use_current_command(words), HasSubstr("is now called nsimplex "));
+    EXPECT_EQ(words, now);
+    EXPECT_EQ(use_current_command(words), "");
+    EXPECT_EQ(words, now);
+  }
+  for (std::vector<std::string> words : {std::vector<std::string>{}, {"causal"}, {"--config"}}) {
+    EXPECT_EQ(use_current_command(words), "");
+  }
+  const Finished help = run({"help", "causal", "perturb"});
+  EXPECT_THAT(help.out, HasSubstr("nsimplex causal task perturb"));
+  EXPECT_EQ(help.err,
+            "nsimplex: nsimplex causal perturb is now called nsimplex causal task perturb; the old "
+            "name works until version 0.4\n");
 }
 
 TEST(LabProgram, LeavesTheProductItsCommands) {

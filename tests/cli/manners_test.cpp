@@ -123,7 +123,6 @@ TEST(Help, EveryCommandShowsAnExampleAndTheCommonOptions) {
                                                        {"report"},
                                                        {"bench", "attention"},
                                                        {"bench", "sparse"},
-                                                       {"bench", "levels"},
                                                        {"lab", "match2"},
                                                        {"lab", "match3"},
                                                        {"lab", "match4"},
@@ -144,6 +143,7 @@ TEST(Help, IsACommandToo) {
   EXPECT_EQ(run({"help", "lm", "train"}).out, run({"lm", "train", "--help"}).out);
   EXPECT_EQ(run({"help", "lab", "match3"}).out, run({"lab", "match3", "--help"}).out);
   EXPECT_THAT(run({"help", "lm", "trian"}).err, HasSubstr("did you mean train?"));
+  EXPECT_THAT(run({"train"}).err, HasSubstr("did you mean lm train or graph train?"));
 }
 
 TEST(Help, HasLinesOfAtMost100Characters) {
@@ -186,7 +186,6 @@ TEST(Help, OffersTheCommonOptionsThatActInACommand) {
       {{"report"}, {}, {"--out", "--seed", "--threads", "--device"}},
       {{"bench", "attention"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"bench", "sparse"}, {"--out", "--seed", "--threads"}, {"--device"}},
-      {{"bench", "levels"}, {"--seed", "--threads"}, {"--out", "--device"}},
       {{"lab", "match3"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"lab", "chains"}, {"--out", "--seed", "--threads"}, {"--device"}},
       {{"graph", "expressivity"}, {"--out", "--seed", "--threads"}, {"--device"}},

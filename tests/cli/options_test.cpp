@@ -90,7 +90,7 @@ TEST_F(EveryOption, FormerNamesAreNoValuesAndNoOtherCommandHasThem) {
   EXPECT_THAT(line_.parse({"causal", "fit", "--", "--dim"}), "");
   EXPECT_THAT(line_.parse({"causal", "fit", "a.csv", "--learning-rate", "3"}),
               HasSubstr("unknown option --learning-rate"));
-  EXPECT_THAT(line_.parse({"causal", "classify", "a.csv", "--learning-rate", "3"}),
+  EXPECT_THAT(line_.parse({"causal", "task", "classify", "a.csv", "--learning-rate", "3"}),
               HasSubstr("did you mean --lr?"));
   EXPECT_THAT(line_.parse({"causal", "simulate", "--observations", "30"}),
               HasSubstr("did you mean --rows?"));
@@ -182,7 +182,7 @@ TEST_F(EveryOption, IsAListInOneWordUnlessOfFilesOrAnArgument) {
     EXPECT_TRUE(!is_list(option) || option.get_allow_extra_args() == of_words) << option.get_name();
   });
   EXPECT_EQ(line_.parse({"graph", "expressivity", "a.g6", "b.g6"}), "");
-  const Words perturb{"causal", "perturb"};
+  const Words perturb{"causal", "task", "perturb"};
   for (const Words& words : std::vector<Words>{{"--use-columns", "a,b"},
                                                {"--leave-out", "a", "--leave-out", "b,c"},
                                                {"--encodings", "none,cape"},

@@ -210,11 +210,15 @@ TEST(FeatureResume, TrialsThatAreDoneStayAndTheRestHasTheSameBits) {
     SCOPED_TRACE(name);
     const std::string out = folder / name, file = out + "/metrics.jsonl";
     const Finished first =
-        run(joined(joined({"causal", name}, words), joined(model, {"--out", out})));
+        run(joined(joined({"causal", "task", name}, words), joined(model, {"--out", out})));
     ASSERT_EQ(first.code, 0) << first.err;
     const std::string whole = test::read_file(file);
     const auto expected = lines_in(out);
-    const Words resume{"causal", name, "--resume", out};
+    // As a run began before the command had this name.
+    std::string config = test::read_file(out + "/config.toml");
+    ASSERT_THAT(config, HasSubstr("# nsimplex causal task " + name));
+    test::write_file(out + "/config.toml", config.erase(config.find("task "), 5));
+    const Words resume{"causal", "task", name, "--resume", out};
     // Killed within the fifth line, and just before the summary.
     size_t fifth = 0;
     for (int line = 0; line < 4; ++line) fifth = whole.find('\n', fifth) + 1;
@@ -237,15 +241,16 @@ TEST(FeatureResume, TrialsThatAreDoneStayAndTheRestHasTheSameBits) {
 TEST(FeatureResume, CtrlCSaysHowTheRunGoesOn) {
   const test::TemporaryFolder folder;
   const std::string out = folder / "run";
-  Process process({"causal",         "perturb", "--nodes",        "8", "--degree",  "1",
-                   "--control-rows", "60",      "--rows",         "8", "--doubles", "2",
-                   "--asked",        "2",       "--most-changed", "4", "--epochs",  "100000",
-                   "--encodings",    "none",    "--out",          out});
+  Process process({"causal", "task",           "perturb", "--nodes",        "8", "--degree",
+                   "1",      "--control-rows", "60",      "--rows",         "8", "--doubles",
+                   "2",      "--asked",        "2",       "--most-changed", "4", "--epochs",
+                   "100000", "--encodings",    "none",    "--out",          out});
   ASSERT_TRUE(process.wait_for_error_output("perturb none"));
   process.send(SIGINT);
   const Finished stopped = process.wait();
   EXPECT_EQ(stopped.code, 130);
-  EXPECT_THAT(stopped.err, HasSubstr("continue with: nsimplex causal perturb --resume " + out));
+  EXPECT_THAT(stopped.err,
+              HasSubstr("continue with: nsimplex causal task perturb --resume " + out));
 }
 
 }  // namespace

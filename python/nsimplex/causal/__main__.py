@@ -1,7 +1,7 @@
-"""``python -m nsimplex.causal perturb ..`` is ``nsimplex causal perturb ..``; under ``torchrun``,
-all ranks train one model.
+"""``python -m nsimplex.causal task perturb ..`` is ``nsimplex causal task perturb ..``; under
+``torchrun``, all ranks train one model.
 
-    torchrun --nproc-per-node 4 -m nsimplex.causal perturb --out runs/perturb
+    torchrun --nproc-per-node 4 -m nsimplex.causal task perturb --out runs/perturb
 """
 
 from .._on_ranks import main

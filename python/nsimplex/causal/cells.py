@@ -2,7 +2,7 @@
 
 python -m nsimplex.causal.cells pbmc.h5ad pbmc.csv --raw --columns 100 --labels type=types.csv
 nsimplex causal fit pbmc.csv --drop --out runs/pbmc
-nsimplex causal classify pbmc.csv --labels types.csv --out runs/types
+nsimplex causal task classify pbmc.csv --labels types.csv --out runs/types
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="OBS_COLUMN=FILE",
-        help="also write a column of obs as a csv of labels, for causal classify; may be repeated",
+        help="also write a column of obs as a csv of labels, for causal task classify; repeatable",
     )
     return parser.parse_args(arguments)
 

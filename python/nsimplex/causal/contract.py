@@ -55,4 +55,21 @@ except ModuleNotFoundError:
         return type(estimator)(**estimator.get_params())
 
 
-__all__ = ["HAS_SKLEARN", "BaseEstimator", "NotFittedError", "TransformerMixin", "clone"]
+def wraps_output(estimator: Any) -> bool:
+    """Whether scikit-learn makes a data frame of what ``transform`` returns."""
+    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    if own is None and HAS_SKLEARN:
+        import sklearn
+
+        own = sklearn.get_config()["transform_output"]
+    return own not in (None, "default")
+
+
+__all__ = [
+    "HAS_SKLEARN",
+    "BaseEstimator",
+    "NotFittedError",
+    "TransformerMixin",
+    "clone",
+    "wraps_output",
+]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .._arguments import checked_methods
@@ -29,19 +27,18 @@ from .columns import (
     numbered_pairs,
 )
 from .confidence import check_samples, confidence_of
-from .contract import BaseEstimator, NotFittedError, TransformerMixin
+from .contract import BaseEstimator, NotFittedError, TransformerMixin, wraps_output
 from .drawing import GraphPicture, draw_graph
 from .few_rows import warn_of_few_rows
-from .frames import row_labels
 from .graph_edges import GraphEdges, edges_of
 from .graph_exports import to_igraph, to_networkx
-from .graph_limits import GraphLimits
 from .graphs import UsableTable
-from .limits import VarianceOrderWarning, scaled_within_groups, variance_evidence
+from .limits import CausalLimits, VarianceOrderWarning, scaled_within_groups, variance_evidence
 from .linear_model import log_likelihood, regress
 from .noise_directions import check_orientation, orient_by_noise
-from .rows import row_groups, row_targets, taken_column
 from .structure import FitInterrupted, FitOptions, fit_arguments, fit_quietly
+from .table_limits import limits_of
+from .table_reading import FitTable
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
@@ -49,7 +46,7 @@ _MOST_COMPARED = 1000
 
 @checked_methods
 @dataclass(kw_only=True, eq=False, repr=False)
-class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
+class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
     """Learns the causal graph of the columns of a table.
 
         graph = CausalGraph().fit(table)   # a data frame, AnnData, an array, a tensor, a file
@@ -158,7 +155,8 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
         After Ctrl-C during the samples of ``confidence`` the estimator has the graph of all rows,
         without ``min_frequency``.
         """
-        table = self._with_rows(X, names, groups, targets)
+        self._check(X, groups, targets)
+        table = self._table.read_for_fit(X, names, dict(groups=groups, targets=targets))
         with progress_calls(type(self).__name__, progress) as told:
             self._learn(*table, forbidden, required, tiers, told)
         return self
@@ -173,8 +171,8 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
         Returns:
             A tensor if X is a tensor or a file, otherwise an array, or what ``set_output`` says.
         """
-        values = self._chosen(X)
-        as_tensor = isinstance(X, (Tensor, str, os.PathLike)) and not self._wraps_output()
+        values = self._table.chosen(X)
+        as_tensor = isinstance(X, (Tensor, str, os.PathLike)) and not wraps_output(self)
         return values if as_tensor else values.numpy()
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -192,11 +190,28 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
                 "a given graph nor a file of C++ or of an older version has; call fit first"
             )
         self._fitted("linear_")
-        values = self._chosen(X)
+        values = self._table.chosen(X)
         values = values[~values.isnan().any(dim=1)]
         if len(values) == 0:
             raise ValueError(f"[{type(self).__name__}] X: expected a row without missing values")
         return float(log_likelihood(values, self.linear_).mean())
+
+    def limits(
+        self, X: Any, level: float = 0.05, *, groups: Any = None, targets: Any = None
+    ) -> CausalLimits:
+        """What the table X, usually that of the fit, cannot tell about the graph; see
+        :func:`causal_limits`. Rows with missing values are left out, and so are rows with
+        interventions. All columns must be continuous.
+
+        Args:
+            level: as in :func:`causal_limits`.
+            groups, targets: of the rows of X, as in :meth:`CausalGraph.fit`. If the fit had them,
+                they are needed here, too; a name of a column that ``fit`` got counts again.
+
+        Raises:
+            ValueError, TypeError: the message names the argument.
+        """
+        return limits_of(self._table, X, level, dict(groups=groups, targets=targets))
 
     def edges(self) -> GraphEdges:
         """The edges with the names of their columns, the surest or else the highest score first.
@@ -252,53 +267,20 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
         tags.input_tags.allow_nan = self.missing != "refuse"
         return tags
 
-    def _with_rows(
-        self, X: Any, names: Names, groups: Any, targets: Any
-    ) -> tuple[UsableTable, list[str], dict[str, Any]]:
-        """The table, the names of all its columns, and what is known of the rows that it keeps."""
-        label = type(self).__name__
-        self._check_options(X)
+    @property
+    def _table(self) -> FitTable:
+        """The table of the fit, by which others are read."""
+        return FitTable(self)
+
+    def _fitted(self, name: str) -> Any:
+        return self._table.fitted(name)
+
+    def _check(self, X: Any, groups: Any, targets: Any) -> None:
+        """Refuses parameters that are wrong or have no use for the table."""
+        self._table.check_options(X)
         self._check_orientation(groups, targets)
-        check_samples(label, self.confidence, self.resampling, self.min_frequency, self.n_jobs)
-        given = {"groups": groups, "targets": targets}
-        self.rows_of_fit_ = {
-            name: own if isinstance(own, str) else None
-            for name, own in given.items()
-            if own is not None
-        }
-        beside = {name: own for name, own in given.items() if isinstance(own, str)}
-        if len(set(beside.values())) < len(beside):
-            raise ValueError(
-                f"[{label}] targets: expected another column than groups, got {targets!r} for both"
-            )
-        if isinstance(X, (str, os.PathLike)):
-            file = self._read(X, beside, reset=True)
-            X, groups, targets = file.table, *(file.beside.get(name, given[name]) for name in given)
-        else:
-            X = self._plain(X)
-            X, groups = taken_column(label, "groups", X, groups)
-            X, targets = taken_column(label, "targets", X, targets)
-        self.row_columns_ = list(beside.values())
-        kept, all_names = self._kept(X, names)
-        if groups is None and targets is None:
-            return kept, all_names, dict(groups=[], targets=[])
-        whole = self._checked(X, reset=False)
-        rows = torch.arange(len(whole.values))
-        if len(kept.values) < len(rows):
-            values = whole.values
-            used = ~values.isnan().all(dim=0) if self.drop else slice(None)
-            rows = rows[~values[:, used].isnan().any(dim=1)]
-        labels = row_labels(X)
-        columns = KeptColumns(all_names, self.n_features_in_, kept.columns)
-        groups = row_groups(label, groups, len(whole.values), labels)
-        targets = row_targets(label, targets, len(whole.values), columns, labels)
-        return (
-            kept,
-            all_names,
-            dict(
-                groups=[groups[row] for row in rows.tolist()] if groups else [],
-                targets=[targets[row] for row in rows.tolist()] if targets else [],
-            ),
+        check_samples(
+            type(self).__name__, self.confidence, self.resampling, self.min_frequency, self.n_jobs
         )
 
     def _learn(
@@ -312,7 +294,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
         progress: Callable[[int, int], Any] | None,
     ) -> None:
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
-        kinds, label = self._kinds(kept, all_names), type(self).__name__
+        kinds, label = self._table.kinds(kept, all_names), type(self).__name__
         columns = KeptColumns(all_names, self.n_features_in_, kept.columns)
         forbidden = [  # columns that are dropped have no edges
             pair
@@ -336,18 +318,21 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
         )
         named = kept.names or kept.columns
         warn_of_few_rows(f"[{label}] X", kept.values, named, stacklevel=4)
+        shown = [printable(str(name))[:60] for name in named]
         stopped = None
         try:
-            fitted = fit_quietly(kept.values, arguments, progress)
+            fitted = fit_quietly(kept.values, arguments, progress, names=shown)
         except FitInterrupted as interrupted:
             stopped, fitted = interrupted, interrupted.fit
         except ValueError as error:
-            raise ValueError(self._said_of_columns(str(error))) from None
+            said = str(error).removeprefix("[causal_fit] ")
+            said = f"X:{said.removeprefix('table:')}" if said.startswith("table:") else said
+            raise ValueError(f"[{label}] {said}") from None
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
         for name in ("confidence_", "frequencies_", "noise_directions_"):
             self.__dict__.pop(name, None)
         # Ctrl-C leaves a fitted graph: here, while edges are turned, and in one of the samples.
-        scaled = self._scaled(kept.values)
+        scaled = self._table.scaled(kept.values)
         self.linear_ = regress(scaled, self.adjacency_, **rows)
         if stopped is not None:
             raise stopped
@@ -377,21 +362,6 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
         if evidence := variance_evidence(scaled, self.adjacency_, **rows):
             warnings.warn(f"[{label}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
-    def _said_of_columns(self, message: str) -> str:
-        """A message of :func:`causal_fit` with the name of this class and of the table's columns.
-        The function itself knows only the numbers of the columns that were kept."""
-
-        def named(found: re.Match) -> str:
-            at = int(found[1])
-            if at >= len(self.columns_):
-                return found[0]
-            name = printable(self.names_[at])[:60] if self.names_ else self.columns_[at]
-            return f"column {name}"
-
-        message = message.replace("[causal_fit] table:", f"[{type(self).__name__}] X:")
-        message = message.replace("[causal_fit]", f"[{type(self).__name__}]")
-        return re.sub(r"\bcolumn (\d+)\b", named, message)
-
     def _check_orientation(self, groups: Any, targets: Any) -> None:
         """Refuses what :func:`orient_by_noise` would not take into account."""
         if not self.orient_by_noise:
@@ -401,7 +371,7 @@ class CausalGraph(GraphLimits, TransformerMixin, BaseEstimator, FitOptions):
             nonlinear=bool(self.nonlinear),
             groups=groups is not None,
             targets=targets is not None,
-            kinds=any(kind != "continuous" for _, kind in self._pairs_of_kinds()),
+            kinds=any(kind != "continuous" for _, kind in self._table.pairs_of_kinds()),
             likelihood=self.missing == "likelihood",
             confidence=bool(self.confidence),
         )

@@ -85,7 +85,8 @@ class CausalPipeline(CausalGraph):
     ) -> CausalPipeline:
         """Learns and embeds the graph of a table [n, M]; the arguments are those of
         :meth:`CausalGraph.fit`. After Ctrl-C, :meth:`embed` embeds the graph that was reached."""
-        table = self._with_rows(X, names, groups, targets)
+        self._check(X, groups, targets)
+        table = self._table.read_for_fit(X, names, dict(groups=groups, targets=targets))
         with progress_calls(type(self).__name__, progress) as told:
             self._learn(*table, forbidden, required, tiers, told)
         return self.embed()

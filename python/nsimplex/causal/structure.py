@@ -228,15 +228,15 @@ def call_arguments(function: str, call: FitCall) -> tuple[Tensor, list[str], dic
 def fit_arguments(
     options: FitOptions,
     *,
-    seed: int,
-    forbidden: Iterable[tuple[int, int]],
-    required: Iterable[tuple[int, int]],
-    tiers: Sequence[int],
-    groups: Sequence[int],
-    targets: Sequence[Sequence[int]],
-    soft: bool,
-    kinds: Sequence[str],
-    missing: str,
+    seed: int = 0,
+    forbidden: Iterable[tuple[int, int]] = (),
+    required: Iterable[tuple[int, int]] = (),
+    tiers: Sequence[int] = (),
+    groups: Sequence[int] = (),
+    targets: Sequence[Sequence[int]] = (),
+    soft: bool = False,
+    kinds: Sequence[str] = (),
+    missing: str = "refuse",
 ) -> dict[str, Any]:
     """The arguments of operators that fit a graph, after the table. Columns are numbers."""
     return {each.name: getattr(options, each.name) for each in fields(FitOptions)} | {
@@ -253,11 +253,14 @@ def fit_arguments(
 
 
 def fit_quietly(
-    values: Tensor, arguments: dict[str, Any], progress: Callable[[int, int], Any] | None = None
+    values: Tensor,
+    arguments: dict[str, Any],
+    progress: Callable[[int, int], Any] | None = None,
+    names: Sequence[str] = (),
 ) -> CausalFit:
-    """:func:`causal_fit` of float64 values without its warning. Threads may call it at the same
-    time."""
-    answer, early, reason = run_watched(values, arguments, progress)
+    """:func:`causal_fit` of float64 values without its warning. Errors have the ``names`` of the
+    columns, or else their numbers. Threads may call it at the same time."""
+    answer, early, reason = run_watched(values, arguments | {"names": [*names]}, progress)
     fitted = CausalFit(*answer)._replace(interrupted=early)
     if isinstance(reason, KeyboardInterrupt) or (early and reason is None):
         raise FitInterrupted(fitted) from None

@@ -1,9 +1,9 @@
-"""How an estimator reads a table, checks it and keeps some of its columns."""
+"""How an estimator reads the table of its fit, and others like it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -11,69 +11,113 @@ import torch
 from torch import Tensor
 
 from .._arguments import check_parameters, describe
-from .._choices import Missing, ScreenBy
 from .._printable import printable
 from .arrays import Table, read_columns
-from .columns import Columns, Names, given_names
+from .columns import (
+    Columns,
+    KeptColumns,
+    Names,
+    column_kinds,
+    given_names,
+    of_columns,
+)
 from .contract import HAS_SKLEARN, NotFittedError
-from .frames import column_names, frame_labels, is_anndata, is_frame, plain_table
+from .frames import (
+    column_names,
+    frame_labels,
+    is_anndata,
+    is_frame,
+    plain_table,
+    row_labels,
+)
 from .graphs import UsableTable, screen_columns, usable_table
-from .rows import without_column
+from .rows import row_groups, row_targets, taken_column, without_column
 from .table_files import FileTable, read_table_file
 
-__all__ = ["TableReading"]
+__all__ = ["FitTable"]
 
 _DROP = "; drop=True leaves such columns out"
 
 
-class TableReading:
-    """Tables of an estimator: read by its parameters ``missing``, ``drop``, ``screen``,
-    ``screen_by``, ``layer`` and ``raw``.
+class FitTable:
+    """The table of an estimator's fit.
 
-    A fit sets ``names_``, ``columns_``, ``dropped_``, ``words_``, ``row_columns_``,
-    ``table_names_``, ``n_features_in_`` and ``feature_names_in_`` here; other tables are compared
-    with them.
+    The estimator's parameters ``missing``, ``drop``, ``screen``, ``screen_by``, ``layer``, ``raw``
+    and ``kinds`` say how tables are read. Its fitted attributes ``names_``, ``columns_``,
+    ``dropped_``, ``words_``, ``row_columns_``, ``table_names_``, ``n_features_in_`` and
+    ``feature_names_in_`` say what the table was; other tables are compared with them.
     """
 
-    # The estimator's parameters, and what its fit computes.
-    missing: Missing
-    drop: bool
-    layer: str
-    raw: bool
-    screen: int
-    screen_by: ScreenBy
-    standardise: bool
-    mean_: Tensor
-    deviation_: Tensor
+    def __init__(self, estimator: Any):
+        self.of = estimator
+        self.label = type(estimator).__name__
 
-    def _word_columns(self) -> list[int | str]:
-        """Names or numbers of the columns that may hold words."""
-        return []
-
-    def _check_means(self, values: Tensor, names: Sequence[str]) -> None:
-        """Refuses gaps that ``missing="means"`` would fill, if they have no mean."""
-
-    def _chosen(self, X: Any) -> Tensor:
-        """The kept columns of a table, scaled."""
-        columns = self._fitted("columns_")
-        beside = getattr(self, "row_columns_", [])
+    def read_for_fit(
+        self, X: Any, names: Names, given: dict[str, Any]
+    ) -> tuple[UsableTable, list[str], dict[str, Any]]:
+        """The table of a fit, the names of all its columns, and what is known of the rows that it
+        keeps. ``given``: groups and targets. Sets the attributes that describe the table."""
+        label = self.label
+        beside = {name: own for name, own in given.items() if isinstance(own, str)}
+        self.of.rows_of_fit_ = {
+            name: beside.get(name) for name, own in given.items() if own is not None
+        }
+        if len(set(beside.values())) < len(beside):
+            raise ValueError(
+                f"[{label}] targets: expected another column than groups, got "
+                f"{given['targets']!r} for both"
+            )
         if isinstance(X, (str, os.PathLike)):
-            table = self._read(X, reset=False).table
+            file = self.read(X, beside, reset=True)
+            X, rows = file.table, {name: file.beside.get(name, given[name]) for name in given}
+        else:
+            X = self.plain(X)
+            rows = dict(given)
+            for name in rows:
+                X, rows[name] = taken_column(label, name, X, rows[name])
+        self.of.row_columns_ = list(beside.values())
+        kept, all_names = self._kept(X, names)
+        if rows["groups"] is None and rows["targets"] is None:
+            return kept, all_names, dict(groups=[], targets=[])
+        whole = self._checked(X, reset=False).values
+        used = torch.arange(len(whole))
+        if len(kept.values) < len(used):
+            columns = ~whole.isnan().all(dim=0) if self.of.drop else slice(None)
+            used = used[~whole[:, columns].isnan().any(dim=1)]
+        labels = row_labels(X)
+        own = KeptColumns(all_names, self.of.n_features_in_, kept.columns)
+        groups = row_groups(label, rows["groups"], len(whole), labels)
+        targets = row_targets(label, rows["targets"], len(whole), own, labels)
+        return (
+            kept,
+            all_names,
+            {
+                name: [values[row] for row in used.tolist()] if values else []
+                for name, values in (("groups", groups), ("targets", targets))
+            },
+        )
+
+    def chosen(self, X: Any) -> Tensor:
+        """The kept columns of a table, scaled."""
+        columns = self.fitted("columns_")
+        beside = getattr(self.of, "row_columns_", [])
+        if isinstance(X, (str, os.PathLike)):
+            table = self.read(X, reset=False).table
             columns = self._places(table.names, columns, os.fspath(X))
             if table.values.size(1) <= max(columns):
-                self._check_size(f"[{type(self).__name__}] X", table.values, reset=False)
+                self._check_size(f"[{self.label}] X", table.values, reset=False)
         else:
-            X = self._plain(X)
+            X = self.plain(X)
             for name in beside:
                 X = without_column(X, name)
             table = self._checked(X, reset=False)
         values = table.values[:, columns]
-        self._check_finite(values, self.names_ or self.columns_)
-        if self.missing == "means":
-            values = torch.where(values.isnan(), self.mean_, values)
-        return self._scaled(values)
+        self._check_finite(values, self.of.names_ or self.of.columns_)
+        if self.of.missing == "means":
+            values = torch.where(values.isnan(), self.of.mean_, values)
+        return self.scaled(values)
 
-    def _read(
+    def read(
         self,
         path: str | os.PathLike[str],
         beside: Mapping[str, str] = MappingProxyType({}),
@@ -83,52 +127,52 @@ class TableReading:
         """A file. Without ``reset``, it has the words of the fit, and only the columns of the fit
         are read if they have names; without names, those that described its rows are left out."""
         words: Any = self._word_columns()
-        known: dict[Any, list[str] | None] | None = None
-        only: list[str] | None = None
+        known: Any = None
+        only: Any = None
         if not reset:
             known = dict(self._known_words())
-            if self.names_:
-                only = self.names_
-                known = {name: known[at] for name, at in zip(only, self.columns_) if at in known}
+            if self.of.names_:
+                only = self.of.names_
+                known = {name: known[at] for name, at in zip(only, self.of.columns_) if at in known}
             words = list(known)
         return read_table_file(
-            type(self).__name__,
+            self.label,
             path,
             beside=beside,
-            skip=() if reset else getattr(self, "row_columns_", ()),
+            skip=() if reset else getattr(self.of, "row_columns_", ()),
             only=only,
             words=words,
             known=known,
-            layer=self.layer,
-            raw=self.raw,
+            layer=self.of.layer,
+            raw=self.of.raw,
         )
 
     def _known_words(self) -> dict[int, list[str] | None]:
         """By the number of a column of words, those of the fit; None for a column that it dropped,
         which may hold others."""
-        kept = set(self.columns_)
-        own = getattr(self, "words_", {})
+        kept = set(self.of.columns_)
+        own = getattr(self.of, "words_", {})
         return {column: words if column in kept else None for column, words in own.items()}
 
-    def _plain(self, X: Any) -> Any:
+    def plain(self, X: Any) -> Any:
         """A table in a form whose columns can be chosen by name."""
         plain = isinstance(X, (Tensor, Table, str, os.PathLike))
-        return X if plain else plain_table(f"[{type(self).__name__}] X", X)
+        return X if plain else plain_table(f"[{self.label}] X", X)
 
     def _checked(self, X: Any, reset: bool) -> Table:
         """A table in memory whose shape and names fit. With ``reset`` they become those of the
         fit."""
-        place = f"[{type(self).__name__}] X"
-        matrix: dict[str, Any] = dict(layer=self.layer, raw=self.raw) if is_anndata(X) else {}
+        place = f"[{self.label}] X"
+        matrix: dict[str, Any] = dict(layer=self.of.layer, raw=self.of.raw) if is_anndata(X) else {}
         if self._word_columns() and is_frame(X):
             columns = Columns(column_names(X), X.shape[1])
             if reset:
                 matrix["words"] = {columns.find(word) for word in self._word_columns()}
             else:
                 matrix["words"] = matrix["known"] = dict(self._known_words())
-        table = X if isinstance(X, Table) else read_columns(type(self).__name__, "X", X, **matrix)
+        table = X if isinstance(X, Table) else read_columns(self.label, "X", X, **matrix)
         if reset:
-            self.words_ = dict(table.words)
+            self.of.words_ = dict(table.words)
         values = table.values
         if values.layout is not torch.strided:
             values = values.to_dense()
@@ -146,22 +190,22 @@ class TableReading:
             self._check_finite(values, table.names)
         return table
 
-    def _check_options(self, X: Any) -> None:
+    def check_options(self, X: Any) -> None:
         """Refuses options that the table has no use for, and wrong ones that it does not need."""
-        check_parameters(self)
-        name, label = type(self).__name__, "layer" if self.layer else "raw"
+        check_parameters(self.of)
+        name, label = self.label, "layer" if self.of.layer else "raw"
         path = os.fspath(X) if isinstance(X, (str, os.PathLike)) else ""
-        if (self.layer or self.raw) and not is_anndata(X) and not path.endswith(".h5ad"):
+        if (self.of.layer or self.of.raw) and not is_anndata(X) and not path.endswith(".h5ad"):
             raise ValueError(
                 f"[{name}] {label}: expected an AnnData object or an h5ad file, got "
                 f"{describe(path or X)}"
             )
-        if self.screen == 1 or self.screen < 0:
-            raise ValueError(f"[{name}] screen: expected 0 or at least 2, got {self.screen}")
-        if self.screen_by not in ("correlation", "variance"):
+        if self.of.screen == 1 or self.of.screen < 0:
+            raise ValueError(f"[{name}] screen: expected 0 or at least 2, got {self.of.screen}")
+        if self.of.screen_by not in ("correlation", "variance"):
             raise ValueError(
                 f'[{name}] screen_by: expected "correlation" or "variance", got '
-                f"{describe(self.screen_by)}"
+                f"{describe(self.of.screen_by)}"
             )
 
     def _check_names(self, X: Any, names: list[str], reset: bool) -> None:
@@ -170,21 +214,21 @@ class TableReading:
         if reset:
             for name in {name for name in names if names.count(name) > 1} if names else ():
                 raise ValueError(
-                    f"[{type(self).__name__}] X: expected different names of columns, got "
+                    f"[{self.label}] X: expected different names of columns, got "
                     f"{names.count(name)} columns {printable(name)!r}"
                 )
-        fitted = getattr(self, "feature_names_in_", None)
+        fitted = getattr(self.of, "feature_names_in_", None)
         if HAS_SKLEARN and texts and not isinstance(X, (Tensor, Table)) and not is_anndata(X):
-            if reset or fitted is not None or not (labels and self._all_names()):
+            if reset or fitted is not None or not (labels and self.all_names()):
                 from sklearn.utils.validation import validate_data
 
-                validate_data(self, X, reset=reset, skip_check_array=True)
+                validate_data(self.of, X, reset=reset, skip_check_array=True)
         elif reset:
-            self.__dict__.pop("feature_names_in_", None)
+            self.of.__dict__.pop("feature_names_in_", None)
             if labels and texts:
                 import numpy
 
-                self.feature_names_in_ = numpy.asarray(labels, dtype=object)
+                self.of.feature_names_in_ = numpy.asarray(labels, dtype=object)
         if not reset:
             self._compare_names(labels, names, texts)
 
@@ -192,14 +236,14 @@ class TableReading:
         """Refuses a table whose columns have other names than those of the fit, or another order.
         Labels that are not texts are compared with the numbers of the columns, if the fit had no
         names; the labels 0, 1, .. are names if those of the fit are numbers."""
-        expected = self._all_names()
+        expected = self.all_names()
         if labels and not names and Columns(expected, len(expected)).has_numbers():
             names = [str(label) for label in labels]
         if not names or (texts and not expected):
             return
         expected = expected or [str(at) for at in range(len(names))]
-        known = getattr(self, "table_names_", None) is not None or not self.names_
-        for at in range(max(len(names), len(expected))) if known else self.columns_:
+        known = getattr(self.of, "table_names_", None) is not None or not self.of.names_
+        for at in range(max(len(names), len(expected))) if known else self.of.columns_:
             own, fit = (each[at] if at < len(each) else None for each in (names, expected))
             if own != fit:
                 got, wanted = (
@@ -207,19 +251,19 @@ class TableReading:
                     for name in (own, fit)
                 )
                 raise ValueError(
-                    f"[{type(self).__name__}] X: expected the columns of the fit in the same "
+                    f"[{self.label}] X: expected the columns of the fit in the same "
                     f"order, got {got} for {wanted} in column {at}"
                 )
 
-    def _all_names(self) -> list[str]:
+    def all_names(self) -> list[str]:
         """The names of the fit's table; if the columns have no names, those that were dropped have
         empty ones."""
-        own = getattr(self, "table_names_", None)
+        own = getattr(self.of, "table_names_", None)
         if own is not None:
             return own
-        if hasattr(self, "feature_names_in_"):
-            return list(self.feature_names_in_)
-        names, columns = getattr(self, "names_", []), getattr(self, "columns_", [])
+        if hasattr(self.of, "feature_names_in_"):
+            return list(self.of.feature_names_in_)
+        names, columns = getattr(self.of, "names_", []), getattr(self.of, "columns_", [])
         if not (names and columns):
             return []
         place = dict(zip(columns, names))
@@ -234,33 +278,34 @@ class TableReading:
                         f"{place}: found a table with {size} {word}(s) (shape=({rows}, {count})) "
                         f"while a minimum of {least} is required."
                     )
-            self.n_features_in_ = count
+            self.of.n_features_in_ = count
             return
         if rows < 1:
             raise ValueError(
                 f"{place}: found a table with 0 sample(s) (shape=({rows}, {count})) while a "
                 "minimum of 1 is required."
             )
-        if hasattr(self, "n_features_in_"):
-            if count != self.n_features_in_:
+        if hasattr(self.of, "n_features_in_"):
+            if count != self.of.n_features_in_:
                 raise ValueError(
-                    f"{place}: X has {count} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
+                    f"{place}: X has {count} features, but {self.label} is expecting "
+                    f"{self.of.n_features_in_} features as input"
                 )
-        elif count <= max(self.columns_):  # a file that C++ wrote does not have the number
+        elif count <= max(self.of.columns_):  # a file that C++ wrote does not have the number
             raise ValueError(
-                f"{place}: expected [n, more than {max(self.columns_)}], got {tuple(values.shape)}"
+                f"{place}: expected [n, more than {max(self.of.columns_)}], got "
+                f"{tuple(values.shape)}"
             )
 
     def _check_finite(self, values: Tensor, names: Sequence[str | int]) -> None:
-        bad = values.isinf() if self.missing != "refuse" else ~values.isfinite()
+        bad = values.isinf() if self.of.missing != "refuse" else ~values.isfinite()
         if not bad.any():
             return
         row, column = bad.nonzero()[0].tolist()
         value = values[row, column].item()
         name = printable(str(names[column]))[:60] if names else column
         raise ValueError(
-            f"[{type(self).__name__}] X: expected finite numbers, got "
+            f"[{self.label}] X: expected finite numbers, got "
             f"{'NaN' if value != value else value} in row {row}, column {name}"
             + (
                 '; missing="rows", "means" or "likelihood" accepts missing values'
@@ -273,60 +318,81 @@ class TableReading:
         """The table without what is dropped, and the names of all columns. Sets the attributes that
         describe the columns."""
         table = self._checked(X, reset=True)
-        given = given_names(type(self).__name__, names, table.values.size(1))
+        given = given_names(self.label, names, table.values.size(1))
         named = given or table.names
         self._check_means(table.values, named)
         try:
-            kept = usable_table(table.values, named, missing=self.missing, drop=self.drop)
+            kept = usable_table(table.values, named, missing=self.of.missing, drop=self.of.drop)
         except ValueError as error:
             why = str(error).removeprefix("[usable_table] cannot use the table: ")
-            hint = "" if self.drop or not why.startswith("column ") else _DROP
-            raise ValueError(f"[{type(self).__name__}] X: {why}{hint}") from None
+            hint = "" if self.of.drop or not why.startswith("column ") else _DROP
+            raise ValueError(f"[{self.label}] X: {why}{hint}") from None
         kept = self._screened(kept)
-        self.names_, self.columns_, self.dropped_ = kept.names, kept.columns, kept.dropped
-        self.table_names_ = table.names or named
+        self.of.names_, self.of.columns_, self.of.dropped_ = kept.names, kept.columns, kept.dropped
+        self.of.table_names_ = table.names or named
         return kept, named
 
     def _screened(self, kept: UsableTable) -> UsableTable:
         """The columns that ``screen`` keeps."""
-        if self.screen == 0:
+        if self.of.screen == 0:
             return kept
         try:
-            places = screen_columns(kept.values, self.screen, by=self.screen_by).tolist()
+            places = screen_columns(kept.values, self.of.screen, by=self.of.screen_by).tolist()
         except ValueError as error:
             why = str(error).replace("[screen_columns] by:", "[screen_columns] screen_by:")
             why = why.removeprefix("[screen_columns] ")
-            raise ValueError(f"[{type(self).__name__}] {why}") from None
+            raise ValueError(f"[{self.label}] {why}") from None
         return kept._replace(
             values=kept.values[:, places],
             names=[kept.names[at] for at in places] if kept.names else [],
             columns=[kept.columns[at] for at in places],
         )
 
-    def _scaled(self, values: Tensor) -> Tensor:
-        return (values - self.mean_) / self.deviation_ if self.standardise else values
-
-    def _wraps_output(self) -> bool:
-        """Whether scikit-learn makes a data frame of what ``transform`` returns."""
-        own = getattr(self, "_sklearn_output_config", {}).get("transform")
-        if own is None and HAS_SKLEARN:
-            import sklearn
-
-            own = sklearn.get_config()["transform_output"]
-        return own not in (None, "default")
+    def scaled(self, values: Tensor) -> Tensor:
+        return (values - self.of.mean_) / self.of.deviation_ if self.of.standardise else values
 
     def _places(self, names: list[str], columns: list[int], path: str) -> list[int]:
         """Numbers of the fit's columns in a file whose columns have these names."""
-        if not self.names_ or not names:
+        if not self.of.names_ or not names:
             return columns
-        for name in self.names_:
+        for name in self.of.names_:
             if names.count(name) != 1:
                 raise ValueError(
                     f"cannot use {path}: expected one column {name!r}, got {names.count(name)}"
                 )
-        return [names.index(name) for name in self.names_]
+        return [names.index(name) for name in self.of.names_]
 
-    def _fitted(self, name: str) -> Any:
-        if not hasattr(self, name):
-            raise NotFittedError(f"[{type(self).__name__}] not fitted: call fit first")
-        return getattr(self, name)
+    def fitted(self, name: str) -> Any:
+        if not hasattr(self.of, name):
+            raise NotFittedError(f"[{self.label}] not fitted: call fit first")
+        return getattr(self.of, name)
+
+    def _word_columns(self) -> list[int | str]:
+        return [column for column, kind in self.pairs_of_kinds() if kind in ("binary", "category")]
+
+    def _check_means(self, values: Tensor, names: Sequence[str]) -> None:
+        if self.of.missing != "means":
+            return
+        columns = Columns(names, values.size(1))
+        for column, kind in self.pairs_of_kinds():
+            at = columns.find(column)
+            if kind != "continuous" and at is not None and values[:, at].isnan().any():
+                raise ValueError(
+                    f"[{self.label}] missing: expected refuse or rows for column {column} "
+                    f"of kind {kind}, which has no mean, got means"
+                )
+
+    def pairs_of_kinds(self) -> Iterable[tuple[Any, str]]:
+        """Columns and their kinds, as the user gave them."""
+        if self.of.kinds is None or isinstance(self.of.kinds, str):
+            return ()
+        found = of_columns(self.label, "kinds", "None, a dict or one kind", self.of.kinds)
+        return found.items() if isinstance(found, dict) else enumerate(found)
+
+    def kinds(self, kept: UsableTable, all_names: Sequence[str]) -> list[str]:
+        """Kinds of the columns kept."""
+        label = self.label
+        if self.of.kinds is not None and self.of.screen:
+            raise ValueError(f"[{label}] screen: expected continuous columns alone, got kinds")
+        columns = Columns(all_names, self.of.n_features_in_)
+        return column_kinds(label, self.of.kinds, columns, kept.columns)

@@ -22,6 +22,7 @@
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/prepare.h"
 #include "causal/structure/row_statistics.h"
+#include "causal/tables/column_error.h"
 #include "causal/tensors.h"
 #include "support/error.h"
 #include "support/interruptible.h"
@@ -70,7 +71,7 @@ Matrix within_groups(TableView raw, const CausalFitOptions& options) {
   for (int64_t column = 0; column < raw.cols(); ++column) {
     const double rounding = 1e-12 * raw.col(column).cwiseAbs().maxCoeff();
     if (result.col(column).cwiseAbs().maxCoeff() > rounding) continue;
-    throw InputError("table: column " + std::to_string(column) + " is constant in every group");
+    throw ColumnError("table: column {} is constant in every group", {column});
   }
   return result;
 }
@@ -81,7 +82,7 @@ Matrix prepared_around_gaps(TableView raw, bool standardise) {
   for (int64_t column = 0; column < raw.cols(); ++column) {
     const auto there = !raw.col(column).array().isNaN();
     if (there.count() < 2) {
-      throw InputError("table: column " + std::to_string(column) + " has fewer than two values");
+      throw ColumnError("table: column {} has fewer than two values", {column});
     }
     int64_t row = 0;
     while (std::isnan(raw(row, column))) ++row;
@@ -161,7 +162,12 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
 
 CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
   const Tensor values = checked_matrix("[causal_fit] table", table);
-  return as_function("causal_fit", [&] { return fit(view_matrix(values), options); });
+  return as_function("causal_fit", [&] {
+    if (!options.names.empty()) {
+      require_one_per_column("names", options.names.size(), values.size(1));
+    }
+    return naming_columns(options.names, [&] { return fit(view_matrix(values), options); });
+  });
 }
 
 namespace causal {
@@ -175,16 +181,18 @@ struct FitCall {
   Tensor table;
   FitArguments options;
   OptionalTensor watch;
+  std::optional<std::vector<std::string>> names;
 
   static auto fields(auto& self) {
     return std::tuple_cat(std::tie(self.table), FitArguments::fields(self.options),
-                          std::tie(self.watch));
+                          std::tie(self.watch, self.names));
   }
 };
 
 Answer fit_rows(const FitCall& call) {
   const Tensor values = checked_matrix("[causal_fit] table", call.table);
   CausalFitOptions options = fit_options("causal_fit", call.options, values.size(0));
+  if (call.names) options.names = *call.names;
   const FitWatch watched(call.watch);
   watched.expect(steps_of(options, values.size(0)));
   const Interruptible interruptible;
@@ -204,9 +212,9 @@ Answer fit_rows(const FitCall& call) {
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  const std::string schema =
-      "causal_fit_rows(Tensor table, " + fit_schema() +
-      ", Tensor(a!)? watch=None) -> (Tensor, Tensor, Tensor, Tensor, str, float)";
+  const std::string schema = "causal_fit_rows(Tensor table, " + fit_schema() +
+                             ", Tensor(a!)? watch=None, str[]? names=None) -> (Tensor, Tensor, "
+                             "Tensor, Tensor, str, float)";
   m.def(schema.c_str(), TORCH_FN(flat<&fit_rows>));
 }
 

@@ -100,6 +100,7 @@ CausalFitOptions options_among(CausalFitOptions options, const std::vector<int64
   keep_edges(options.constraints.required);
   keep_columns(options.constraints.tiers);
   keep_columns(options.kinds);
+  keep_columns(options.names);
   for (std::vector<int64_t>& own : options.targets) {
     std::erase_if(own, [&](int64_t column) { return at(column) < 0; });
     for (int64_t& column : own) column = at(column);

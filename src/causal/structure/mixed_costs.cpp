@@ -11,6 +11,7 @@
 #include <string>
 
 #include "causal/structure/row_statistics.h"
+#include "causal/tables/column_error.h"
 #include "causal/tables/table_arguments.h"
 #include "support/error.h"
 
@@ -24,12 +25,9 @@ constexpr int kShapeRounds = 4;
 constexpr int64_t kMostLevels = 30;
 
 [[noreturn]] void refuse(int64_t column, const std::string& expected, const std::string& got) {
-  throw InputError(std::string("kinds: expected ")
-                       .append(expected)
-                       .append(" in column ")
-                       .append(std::to_string(column))
-                       .append(", got ")
-                       .append(got));
+  throw ColumnError(
+      std::string("kinds: expected ").append(expected).append(" in column {}, got ").append(got),
+      {column});
 }
 
 }  // namespace

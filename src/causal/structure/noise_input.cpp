@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "causal/tables/column_error.h"
 #include "causal/tables/table_arguments.h"
 #include "support/error.h"
 
@@ -76,7 +77,7 @@ UnitColumns unit_columns(TableView table) {
     column.array() -= column.mean();
     const double deviation = std::sqrt(column.squaredNorm() / static_cast<double>(table.rows()));
     if (constant || !(deviation > 0)) {
-      throw InputError("table: column " + std::to_string(k) + " is constant");
+      throw ColumnError("table: column {} is constant", {k});
     }
     column /= deviation;
     result.deviations[k] = deviation * unit;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "causal/tables/column_error.h"
 #include "causal/tables/table_arguments.h"
 #include "causal/tables/usable_table.h"
 #include "support/error.h"
@@ -36,7 +37,7 @@ Matrix prepared_table(TableView table, bool standardise) {
   std::vector<int> exponents(static_cast<size_t>(table.cols()));
   for (int64_t column = 0; column < table.cols(); ++column) {
     if (is_constant(table.col(column))) {
-      fail(std::string("column ").append(std::to_string(column)).append(" is constant"));
+      throw ColumnError("table: column {} is constant", {column});
     }
     // Scales every column to about 1, so that neither sums nor squares leave the range of double.
     const int own = std::ilogb(table.col(column).cwiseAbs().maxCoeff()) + 1;
@@ -54,13 +55,11 @@ Matrix prepared_table(TableView table, bool standardise) {
   if (standardise) return prepared;
   const auto [least, most] = std::ranges::minmax_element(exponents);
   if (*most - *least > kMostApart) {
-    fail(std::string("column ")
-             .append(std::to_string(least - exponents.begin()))
-             .append(" varies 2^")
-             .append(std::to_string(*most - *least))
-             .append(" times less than column ")
-             .append(std::to_string(most - exponents.begin()))
-             .append("; expected at most 2^400, or standardised columns"));
+    throw ColumnError(std::string("table: column {} varies 2^")
+                          .append(std::to_string(*most - *least))
+                          .append(" times less than column {}; expected at most 2^400, or "
+                                  "standardised columns"),
+                      {least - exponents.begin(), most - exponents.begin()});
   }
   const int common = *least < -kMostApart / 2 || *most > kMostApart / 2 ? *most : 0;
   for (int64_t column = 0; column < table.cols(); ++column) {

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "causal/tables/column_error.h"
 #include "causal/tables/table_arguments.h"
 #include "support/error.h"
 
@@ -21,12 +22,13 @@ namespace {
   throw InputError(std::string(option).append(": expected ").append(why));
 }
 
-std::string no_rows(int64_t column, int64_t rows) {
-  return std::string("rows without an intervention on column ")
-      .append(std::to_string(column))
-      .append(" in which it varies, got ")
-      .append(std::to_string(rows))
-      .append(" rows");
+[[noreturn]] void fail_without_rows(int64_t column, int64_t rows) {
+  throw ColumnError(
+      std::string("targets: expected rows without an intervention on column {} in which it varies, "
+                  "got ")
+          .append(std::to_string(rows))
+          .append(" rows"),
+      {column});
 }
 
 int64_t count_of(std::span<const int64_t> groups) {
@@ -273,7 +275,7 @@ void RowStatistics::add_own() {
     const Scatter& plain = plain_[k];
     const int64_t column = changed_[k];
     if (plain.worth() < 3 || !(plain.products(column, column) > 0)) {
-      fail("targets", no_rows(column, plain.rows));
+      fail_without_rows(column, plain.rows);
     }
     covariances_.own.push_back({plain.products / static_cast<double>(plain.rows), plain.worth()});
   }
@@ -302,7 +304,7 @@ void RowStatistics::treat_missing(const CausalFitOptions& options) {
     for (int64_t row = 0; row < table_.rows(); ++row) {
       if (!std::ranges::binary_search(rows_of_[k], row)) rows.push_back(row);
     }
-    if (rows.size() < 3) fail("targets", no_rows(changed_[k], std::ssize(rows)));
+    if (rows.size() < 3) fail_without_rows(changed_[k], std::ssize(rows));
     const Matrix own = table_(rows, Eigen::all), mask = there(rows, Eigen::all);
     covariances_.own.push_back({likelihood_covariance(own), std::ssize(rows)});
     covariances_.worth[static_cast<size_t>(changed_[k])] = worth(mask, changed_[k]);

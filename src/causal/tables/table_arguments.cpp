@@ -3,7 +3,9 @@
 #include "causal/tables/table_arguments.h"
 
 #include <cmath>
+#include <sstream>
 
+#include "causal/tables/column_error.h"
 #include "support/require.h"
 
 namespace nsimplex::causal {
@@ -34,9 +36,10 @@ void require_finite(std::string_view argument, TableView values, Gaps gaps) {
     for (int64_t column = 0; column < values.cols(); ++column) {
       const double value = values(row, column);
       if (std::isfinite(value) || (gaps == Gaps::kept && std::isnan(value))) continue;
-      // The sign of NaN says nothing.
-      require(false, argument, ": expected finite numbers, got ", std::isnan(value) ? NAN : value,
-              " in row ", row, ", column ", column);
+      std::ostringstream text;  // the sign of NaN says nothing
+      text << argument << ": expected finite numbers, got " << (std::isnan(value) ? NAN : value)
+           << " in row " << row << ", column {}";
+      throw ColumnError(text.str(), {column});
     }
   }
 }

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-import nsimplex  # noqa: F401  loads the operators
+from nsimplex.causal.structure import FitOptions, fit_arguments
 
 OPERATORS = torch.ops.nsimplex
 ROWS, COLUMNS = 20, 4
@@ -24,25 +24,8 @@ def graph():
 
 
 def fit_options(estimator="order", **changed):
-    options = dict(
-        estimator=estimator,
-        nonlinear=False,
-        standardise=True,
-        threshold=None,
-        sparsity=None,
-        rank=40,
-        sample=False,
-        seed=1,
-        forbidden=PAIRS,
-        required=PAIRS,
-        tiers=[],
-        groups=[],
-        targets=None,
-        soft=False,
-        kinds=[],
-        missing="refuse",
-    )
-    return options | changed
+    options = FitOptions(estimator=estimator, standardise=True)
+    return fit_arguments(options, seed=1) | changed
 
 
 def fit_rows(table, **options):

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from nsimplex import causal
+from nsimplex.causal.structure import FitOptions, fit_arguments
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,7 @@ def test_ctrl_c_ends_fits_in_other_threads(wide):
 PROGRAM = """
 import os, signal, threading
 from nsimplex import causal
+from nsimplex.causal.structure import FitOptions, fit_arguments
 signal.signal(signal.SIGINT, signal.default_int_handler)
 table = causal.simulate(nodes=1500, observations=300, seed=0).table
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -150,8 +152,7 @@ def test_ctrl_c_without_progress(build):
     "watch", [torch.zeros(3, dtype=torch.int64), torch.zeros(4), torch.zeros(2, 4).long()]
 )
 def test_the_operator_refuses_another_shape_to_share(watch):
-    pairs = torch.empty(0, 2, dtype=torch.int64)
-    options = ("order", False, False, None, None, 40, False, 0, pairs, pairs, [], [], None)
+    options = fit_arguments(FitOptions())
     table = causal.simulate(nodes=3, observations=20, seed=0).table
     with pytest.raises(ValueError, match=r"^\[causal_fit\] watch: expected contiguous int64 \[4\]"):
-        torch.ops.nsimplex.causal_fit_rows(table, *options, False, [], "refuse", watch)
+        torch.ops.nsimplex.causal_fit_rows(table, **options, watch=watch)

@@ -1,5 +1,5 @@
-"""Feature training (`nsimplex causal perturb`, `classify`, `cluster`, `regress`) on several ranks:
-one run, ranks that are ended, and what is refused."""
+"""Feature training (`nsimplex causal task perturb`, `classify`, `cluster`, `regress`) on several
+ranks: one run, ranks that are ended, and what is refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def files(tmp_path_factory):
 
 
 def command(action, files, out, *more):
-    words = [action, *SMALL, "--out", out]
+    words = ["task", action, *SMALL, "--out", out]
     if action == "perturb":
         return [*words, *SIMULATED, *more]
     table, labels = files

@@ -292,7 +292,8 @@ def test_wrong_writers_of_a_command_are_one_line(tmp_path, command, words, said)
 
 def test_a_command_with_writers_makes_a_folder_of_its_own(tmp_path, recorded, command):
     (tmp_path / "table.csv").write_text("a,b\n" + "1,2\n3,5\n4,4\n" * 5)
-    words = "causal regress table.csv --splits 1 --seeds 1 --epochs 1 --encodings none --log mlflow"
+    words = "causal task regress table.csv --splits 1 --seeds 1 --epochs 1 --encodings none"
+    words += " --log mlflow"
     made = command(*words.split())
     assert made.returncode == 0, made.stderr
     (folder,) = (tmp_path / "runs").iterdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 import nsimplex
+from nsimplex.causal.structure import FitOptions, fit_arguments
 from nsimplex.graph import edge_tuples, project_tuples
 
 operators = torch.ops.nsimplex
@@ -226,22 +227,11 @@ CASES = {
 #: Arguments of the operators that fit a causal graph.
 FIT_OF_ROWS = (
     draw(60, 4).double(),
-    "order",
-    False,
-    True,
-    None,
-    None,
-    40,
-    False,
-    0,
-    torch.zeros(0, 2, dtype=torch.int64),
-    torch.zeros(0, 2, dtype=torch.int64),
-    [],
-    [row % 3 for row in range(60)],
-    torch.tensor([[0, 1], [7, 2]]),
-    False,
-    [],
-    "refuse",
+    *fit_arguments(
+        FitOptions(standardise=True),
+        groups=[row % 3 for row in range(60)],
+        targets=[[1], *[[]] * 6, [2], *[[]] * 52],
+    ).values(),
 )
 
 #: What looks at numbers to know the shape of its result, or answers in numbers, names and files:
@@ -256,20 +246,6 @@ ON_THE_HOST = {
     ),
     "causal_embedding_warning": plain(draw(4, 2), TRUTH),
     "causal_few_rows": plain(draw(20, 4).double(), []),
-    "causal_fit": plain(
-        draw(60, 4).double(),
-        "order",
-        False,
-        True,
-        None,
-        None,
-        40,
-        False,
-        0,
-        torch.zeros(0, 2, dtype=torch.int64),
-        torch.zeros(0, 2, dtype=torch.int64),
-        [],
-    ),
     "causal_edge_samples": plain(
         *FIT_OF_ROWS, (TRUTH != 0).double() * draw(4, 4).double(), "halves", 0, 2
     ),

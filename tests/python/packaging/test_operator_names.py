@@ -64,7 +64,6 @@ def callers():
 #: Operators that are steps of another one, which composes them in C++.
 STEPS = {"equivariant_sums": "equivariant_linear_sparse", "elu_features": "feature_map"}
 STEPS |= {"random_directions": "feature_map"}
-STEPS |= {"causal_fit": "causal_fit_rows"}
 
 
 def test_one_module_calls_each_operator():

@@ -24,14 +24,14 @@ COMMANDS = {
     "analyze model": "MODEL",
     "bench attention": "--seq 256 --repeats 2000",
     "bench sparse": "--repeats 2000",
-    "causal classify": "TABLE --labels LABELS",
-    "causal cluster": "TABLE --labels LABELS",
+    "causal task classify": "TABLE --labels LABELS",
+    "causal task cluster": "TABLE --labels LABELS",
     "causal embed": "EDGES --steps 200000",
     "causal encode": "EMBEDDING",
     "causal fit": "TABLE --estimator paper",
-    "causal perturb": "",
+    "causal task perturb": "",
     "causal predict": "FEATURES TABLE",
-    "causal regress": "TABLE",
+    "causal task regress": "TABLE",
     "causal simulate": "--nodes 200 --rows 5000 --mechanism mlp",
     "graph expressivity": "--order 2 --control 100000",
     "graph hyperedges": "--train TUPLES --test TUPLES",
@@ -50,7 +50,6 @@ COMMANDS = {
     "lab match2": "",
     "lab match3": "",
     "lab match4": "",
-    "lab perturb": "",
     "lab robustness": "",
     "lab sensitivity": "",
     "lab smoothing": "",
@@ -65,7 +64,6 @@ QUIET = ("--threads", "1", "--json")
 #: Commands that write no run directory.
 OTHERS = (
     "analyze attention",
-    "bench levels",
     "completion",
     "info",
     "lab pays",
@@ -86,9 +84,15 @@ def all_commands(executable):
         ).stdout
         return re.findall(r"^  (\S+)  ", text.partition("\nCommands:\n")[2], re.MULTILINE)
 
+    def below(*words):
+        group = listed(*words)
+        for name in group:
+            yield from below(*words, name)
+        if not group:
+            yield " ".join(words)
+
     for name in [*listed(), "lab"]:
-        group = listed(name)
-        yield from (f"{name} {each}" for each in group) if group else [name]
+        yield from below(name)
 
 
 #: How a text was read and what a command warns of, which are no errors.

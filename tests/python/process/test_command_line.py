@@ -14,7 +14,7 @@ READERS = (
     "causal fit TABLE",
     "causal embed EDGES --steps 5",
     "causal encode EMBEDDING --overwrite --out OUT",
-    "causal classify TABLE --labels LABELS --encodings none --splits 1 --seeds 1 --epochs 1 "
+    "causal task classify TABLE --labels LABELS --encodings none --splits 1 --seeds 1 --epochs 1 "
     "--restore-epochs 1 --width 8 --heads 2 --layers 1",
     "analyze curvature GRAPHS",
     "graph hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",

@@ -32,8 +32,8 @@ RUNS = {
     "causal embed": "EDGES --steps 5",
     "causal encode": "EMBEDDING",
     "causal predict": "FEATURES TABLE",
-    "causal classify": "TABLE --labels LABELS --encodings cape --splits 1 --seeds 1 --epochs 1 "
-    "--restore-epochs 1 --embed-steps 5 --save-models",
+    "causal task classify": "TABLE --labels LABELS --encodings cape --splits 1 --seeds 1 "
+    "--epochs 1 --restore-epochs 1 --embed-steps 5 --save-models",
     "lab chains": "--models mlp --seeds 1 --epochs 2 --train 6 --validation 2 --test 2 --nodes 4 "
     "--test-nodes 6",
     "analyze curvature": "GRAPHS",

@@ -22,10 +22,10 @@ RUNS = {
     "graph hyperedges": "--train TUPLES --test TUPLES --models s2g-plus --epochs 1",
     "lab jets": "--file SETS --models s2g --epochs 1",
     "graph molecules": "MOLECULES --models mlp --epochs 1",
-    "causal classify": f"TABLE --labels LABELS {TRIALS}",
-    "causal cluster": f"TABLE --labels LABELS {TRIALS.replace('--splits 1', '')}",
-    "causal regress": f"TABLE --target TARGET {TRIALS}",
-    "causal perturb": "TABLE --perturbations GUIDES --most-changed 2 "
+    "causal task classify": f"TABLE --labels LABELS {TRIALS}",
+    "causal task cluster": f"TABLE --labels LABELS {TRIALS.replace('--splits 1', '')}",
+    "causal task regress": f"TABLE --target TARGET {TRIALS}",
+    "causal task perturb": "TABLE --perturbations GUIDES --most-changed 2 "
     f"{TRIALS.replace('--splits 1', '')}",
 }
 

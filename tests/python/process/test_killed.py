@@ -171,8 +171,8 @@ def figures_in(folder):
 RESUMED = {
     "lab chains": "--models mlp,kernel --ema 0.9 --seeds 2 --epochs 150 --train 6 --validation 2 "
     "--test 2 --nodes 4 --test-nodes 6",
-    "causal classify": "TABLE --labels LABELS --encodings none,cape --splits 3 --seeds 2 --width 8 "
-    "--heads 2 --layers 1"
+    "causal task classify": "TABLE --labels LABELS --encodings none,cape --splits 3 --seeds 2 "
+    "--width 8 --heads 2 --layers 1"
     " --restore-epochs 1 --epochs 2 --embed-steps 5",
     "graph train": "LINKS --task edge --target sign --model gcn --width 8 --epochs 150",
 }

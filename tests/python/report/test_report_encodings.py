@@ -4,7 +4,7 @@ from report_page import read, write_lines
 
 
 def encoding_rows():
-    """Lines as `nsimplex causal classify` writes them."""
+    """Lines as `nsimplex causal task classify` writes them."""
     rows = [
         {
             "task": "classify",
