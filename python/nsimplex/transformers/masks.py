@@ -54,6 +54,12 @@ def kind_of(mask: Tensor | None, queries: int, keys: int | None = None) -> str |
     return kind if fits and kind is not None and mask._version == version else None
 
 
+_NOT_COMPILED = (
+    "[nsimplex] attention_mask: expected a causal mask in compiled code, with documents or padding "
+    "before or after the tokens, got another one"
+)
+
+
 class Seen(NamedTuple):
     """What a model's mask admits, as arguments of :func:`attend`.
 
@@ -109,7 +115,8 @@ def seen_by(
 ) -> Seen:
     """Reads a mask that Transformers made: [B, 1, Tq, T] bool or floating, or [B, T], or None.
 
-    Compiled code cannot choose by values: it takes a causal mask with padding, and checks it.
+    Compiled code cannot choose by values: it takes a causal mask with padding or documents, and
+    checks it.
 
     Args:
         queries: Tq; the queries are the last ones of the tokens so far.
@@ -144,36 +151,39 @@ def _read(
     )
     row, column = places[:, None], torch.arange(length, device=mask.device)
     inside = column <= row if window is None else (column <= row) & (column > row - window)
-    keys = admitted.any(1)
-    usual = (admitted == inside & keys[:, None, :]).all()
-    if torch.compiler.is_compiling():
-        _require(
-            usual,
-            "[nsimplex] attention_mask: expected a causal mask with padding in compiled code, got "
-            "another one",
-        )
-        return _of_keys(keys)
-    if usual:
-        return _of_keys(keys)
-    if (admitted & (column > row)).any():
-        raise ValueError(
-            "[nsimplex] attention_mask: expected tokens that see none after them, got some that "
-            "do; simplicial layers are causal"
-        )
-    documents = _documents(admitted, inside) if queries == length else None
-    return Seen(pairs=admitted) if documents is None else documents
+    alone = first is None and queries == length  # all tokens, which documents may divide
+    compiling = torch.compiler.is_compiling()
+    if not (compiling and alone):
+        keys = admitted.any(1)
+        usual = (admitted == inside & keys[:, None, :]).all()
+        if compiling:
+            _require(usual, _NOT_COMPILED)
+        if compiling or usual:
+            return _of_keys(keys)
+        if (admitted & (column > row)).any():
+            raise ValueError(
+                "[nsimplex] attention_mask: expected tokens that see none after them, got some "
+                "that do; simplicial layers are causal"
+            )
+    if alone:
+        documents, shown = _documents(admitted, inside)
+        if compiling:
+            _require(shown, _NOT_COMPILED)
+        if compiling or shown:
+            return documents
+    return Seen(pairs=admitted)
 
 
-def _documents(admitted: Tensor, inside: Tensor) -> Seen | None:
-    """Documents one after the other, if a mask [B, T, T] shows these, within ``inside`` [T, T]."""
+def _documents(admitted: Tensor, inside: Tensor) -> tuple[Seen, Tensor]:
+    """Documents one after the other, and whether they are what a mask [B, T, T] shows within
+    ``inside`` [T, T]. A row of padding is a document of its own."""
     column = torch.arange(admitted.size(1), device=admitted.device)
     own = admitted.diagonal(dim1=1, dim2=2)
     begins = torch.where(own, admitted.int().argmax(-1), column) == column
     start = torch.where(begins, column, 0).cummax(1).values
     seen = inside & (column >= start[:, :, None]) & own[:, None, :]
-    if not torch.equal(admitted & own[:, :, None], seen & own[:, :, None]):
-        return None
-    return Seen(None if own.all() else own, _boundaries(begins))
+    shown = ((admitted == seen) | ~own[:, :, None]).all()
+    return Seen(own, _boundaries(begins)), shown
 
 
 def _admitted(mask: Tensor, length: int) -> Tensor:
@@ -221,7 +231,10 @@ def _require(holds: Tensor, message: str) -> None:
 
 
 def _boundaries(begins: Tensor) -> Tensor:
+    """Where documents of rows one after the other begin, and the end as often as there are tokens
+    that begin none: the shape does not depend on the documents."""
     begins = begins.clone()
     begins[:, 0] = True  # a row of the batch begins a new document
-    ends = torch.tensor([begins.numel()], device=begins.device)
-    return torch.cat([begins.flatten().nonzero()[:, 0], ends])
+    begins = F.pad(begins.flatten(), (0, 1), value=True)
+    places = torch.arange(begins.size(0), device=begins.device)
+    return torch.where(begins, places, places[-1:]).sort().values

@@ -128,6 +128,23 @@ def test_a_padded_text_and_a_chunk_of_a_static_cache_compile_whole(name):
     assert len(graphs) == 1
 
 
+@pytest.mark.parametrize("kind", ["simplicial", "mistral"])
+def test_packed_documents_compile_whole(kind):
+    model = build(kind, num_hidden_layers=1, **(dict(every=1) if kind == "simplicial" else {}))
+    if kind == "mistral":
+        model = build(kind, num_hidden_layers=1, sliding_window=5)
+        convert(model, every=1, window=(4, 9))
+    ids, lengths = tokens(2, 19), [[7, 1, 11], [11, 8]]
+    places = torch.stack([torch.cat([torch.arange(n) for n in row]) for row in lengths])
+    whole, graphs = compiled(model)
+    with torch.no_grad():
+        close(
+            whole(ids, position_ids=places, use_cache=False).logits,
+            model(ids, position_ids=places, use_cache=False).logits,
+        )
+    assert len(graphs) == 1
+
+
 def test_compiled_code_refuses_masks_that_it_does_not_take():
     model, ids = build("simplicial", num_hidden_layers=1, every=1), tokens(1, 9)
     whole, _ = compiled(model)
@@ -136,14 +153,17 @@ def test_compiled_code_refuses_masks_that_it_does_not_take():
     bias.masked_fill_(torch.ones(9, 9).triu(1).bool(), -torch.inf)
     bias[..., 5, 1] = 0.5
     for given, said in (
-        (dict(position_ids=torch.cat([torch.arange(4), torch.arange(5)])[None]), "a causal mask"),
-        (dict(attention_mask=hole), "padding before or after the tokens"),
+        (dict(attention_mask=hole), "a causal mask in compiled code"),
         (dict(attention_mask=bias), "got a bias of logits"),
         (dict(attention_mask=torch.ones(1, 1, 9, 9, dtype=torch.bool)), "a causal mask"),
     ):
         with pytest.raises(RuntimeError, match=rf"\[nsimplex\] attention_mask: .*{said}") as caught:
             whole(ids, use_cache=False, **given)
         assert "\n" not in str(caught.value)
+    cache = transformers.StaticCache(config=model.config, max_cache_len=12)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="padding before or after the tokens"):
+        model(ids[:, :3], use_cache=True, **{CACHE: cache})
+        whole(ids[:, 3:], attention_mask=hole, use_cache=True, **{CACHE: cache})
 
 
 class Logits(torch.nn.Module):
