@@ -196,8 +196,8 @@ def graph_metrics(
     wanted = targets.reshape_as(values).double()
     if target == "number":
         errors = values.double() - wanted
-        names = [f" {name}" for name in columns or range(values.size(1))]
-        return _errors(errors, names if len(names) > 1 else [""])
+        ends = [f" {name}" for name in columns or range(values.size(1))]
+        return _errors(errors, ends if len(ends) > 1 else [""])
     found: list[list[float]] = []
     for own, truth in zip(values.t(), wanted.t()):
         known = ~truth.isnan()
