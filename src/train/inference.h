@@ -30,7 +30,7 @@ Evaluation evaluate(LanguageModel& model, const data::Tokens& tokens, data::Slic
                     Ranks& ranks = only_rank());
 
 struct SamplingOptions {
-  double temperature = 0.8;  ///< divides the logits; 0: always the likeliest token
+  double temperature = 1.0;  ///< divides the logits; 0: always the likeliest token
   int64_t top_k = 0;         ///< only the k likeliest tokens; 0: all
   double top_p = 1.0;        ///< only the likeliest tokens that together reach probability p
   uint64_t seed = 1;

@@ -84,8 +84,8 @@ class LanguageModel(TextGenerator, HeldLayers):
         )
         require(
             o.dropout == 0 or o.sparse == "window" or not 0 < o.every <= o.layers,
-            f"{at}dropout: expected 0 with sparse {o.sparse!r}, because only attention to all tuples "
-            f"in a window drops some, got {o.dropout}",
+            f"{at}dropout: expected 0 with sparse {o.sparse!r}, because only attention to all "
+            f"tuples in a window drops some, got {o.dropout}",
         )
         self.tokenizer: Tokenizer | None = None
         self.embedding = nn.Embedding(o.vocabulary, o.dim)

@@ -47,14 +47,14 @@ class TextGenerator:
           repeats its last token.
 
         Prompts may have different lengths, and each continues as if it were alone (to rounding).
-        They share their passes where :meth:`make_static_caches` can hold them, which needs
-        another ``sparse`` than "linear", caches, and prompts that stay within the context. Elsewhere the prompts
-        of one length share their passes.
+        They share their passes with caches while they stay within the context, unless ``sparse`` is
+        "linear". Elsewhere the prompts of one length share their passes.
 
         A token is drawn from softmax(logits / temperature) among the ``top_k`` likeliest, and of
         those among the likeliest that together reach the probability ``top_p``. Prompt number r
         draws with ``seed`` + r, and its n-th draw depends on that number and n alone. Equal seeds
-        therefore give equal tokens. ``nsimplex lm sample`` draws in the same way.
+        therefore give equal tokens. ``nsimplex lm sample`` draws in the same way, and its options
+        have the same defaults.
 
         Args:
             prompts: see above. An empty text begins as texts of the training begin.

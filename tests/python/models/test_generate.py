@@ -209,6 +209,7 @@ def old_run(root):
     "options",
     [
         dict(temperature=0),
+        dict(seed=1),  # the same defaults
         dict(temperature=0.8, seed=1),
         dict(temperature=1.3, top_k=40, top_p=0.9, seed=7),
     ],
