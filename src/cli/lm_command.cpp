@@ -23,6 +23,7 @@
 #include "support/stopwatch.h"
 #include "train/inference.h"
 #include "train/optimizer.h"
+#include "train/stored_state.h"
 
 namespace nsimplex::cli {
 
@@ -108,7 +109,7 @@ void add_non_finite(CLI::App& command, bool& non_finite) {
 
 LoadedModel load_model(const std::string& path, c10::Device device, bool non_finite) {
   const training::SavedModel saved = training::read_model(path);
-  LoadedModel loaded{LanguageModel(saved.options),
+  LoadedModel loaded{training::of_file(path, [&] { return LanguageModel(saved.options); }),
                      saved.without_tokenizer ? data::number_tokenizer(saved.options.vocabulary)
                                              : data::load_tokenizer(saved.tokenizer, path),
                      saved.step, saved.text};

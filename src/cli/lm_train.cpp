@@ -3,6 +3,7 @@
 #include "cli/lm_train.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -122,6 +123,23 @@ std::string first_input(const CorpusOptions& corpus) {
   return files.empty() ? "run" : files.front();
 }
 
+// Refuses a training that is larger than the machine, before anything is made. Each weight has a
+// gradient and two moments; each layer keeps a vector per token of a pass.
+void require_memory(const LanguageModelOptions& model, const TrainOptions& options) {
+  const auto number = [](int64_t count) { return static_cast<double>(count); };
+  const double width = number(model.dim), layers = number(model.layers);
+  const double weights = number(model.vocabulary) * width + 2 * layers * width * width;
+  const double kept = number(options.training.batch) * number(model.context) * width * (layers + 1);
+  const double needed = 4 * (4 * weights + (options.torch_device().is_cpu() ? kept : 0));
+  const double machine = number(sysconf(_SC_PHYS_PAGES)) * number(sysconf(_SC_PAGESIZE));
+  if (needed <= machine) return;
+  constexpr double kGiB = 1 << 30;
+  throw InputError(
+      fmt::format("--batch, --context, --layers, --width: expected a training in the {:.1f} GiB of "
+                  "this machine, got one that takes at least {:.1f} GiB",
+                  machine / kGiB, needed / kGiB));
+}
+
 Run start_run(const TrainOptions& options) {
   refuse_unused(options);
   Run run;
@@ -136,9 +154,11 @@ Run start_run(const TrainOptions& options) {
   const training::TextRecord text{read.sources,       read.glob,
                                   run.tokens->size(), run.tokens->fingerprint(),
                                   read.token_files,   read.validation_files};
-  run.start =
-      training::first_checkpoint(language_model_options(options, corpus.tokenizer->vocabulary()),
-                                 training, text, corpus.tokenizer->model());
+  const LanguageModelOptions model =
+      language_model_options(options, corpus.tokenizer->vocabulary());
+  check(training);
+  require_memory(model, options);
+  run.start = training::first_checkpoint(model, training, text, corpus.tokenizer->model());
   run.start.without_tokenizer = corpus.without_tokenizer;
   run.make_folder = [&options] {
     make_run_directory(options);

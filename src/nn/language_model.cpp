@@ -150,12 +150,24 @@ constexpr double kEmbeddingDeviation = 0.02;
 
 void check(const LanguageModelOptions& o) {
   const char* at = "[LanguageModel] ";
-  require(o.vocabulary > 0, at, "vocabulary: expected at least 1, got ", o.vocabulary);
-  require(o.layers > 0, at, "layers: expected at least 1, got ", o.layers);
-  require(o.context > 0, at, "context: expected at least 1, got ", o.context);
-  require(o.order >= 1, at, "order: expected at least 1, got ", o.order);
-  require(o.every >= 0, at, "every: expected 0 (never) or more, got ", o.every);
-  require(o.mlp_ratio >= 0, at, "mlp_ratio: expected 0 (the usual one) or more, got ", o.mlp_ratio);
+  const auto within = [](const char* name, int64_t least, int64_t most, int64_t value) {
+    require_at_least(std::string("[LanguageModel] ") + name, least, value);
+    require(value <= most, "[LanguageModel] ", name, ": expected at most ", most, ", got ", value);
+  };
+  constexpr int64_t kMost = int64_t{1} << 31, kMostWidth = int64_t{1} << 20, kMostOrder = 64;
+  within("vocabulary", 1, kMost, o.vocabulary);
+  within("layers", 1, 1 << 16, o.layers);
+  within("dim", 1, kMostWidth, o.dim);
+  within("heads", 1, kMostWidth, o.heads);
+  within("kv_heads", 0, kMostWidth, o.kv_heads);
+  within("context", 1, kMost, o.context);
+  within("order", 1, kMostOrder, o.order);
+  within("every", 0, kMost, o.every);
+  within("topk", 1, kMost, o.topk);
+  const double widest = o.mlp_ratio * static_cast<double>(o.dim);
+  require(o.mlp_ratio >= 0 && widest <= 64.0 * static_cast<double>(kMostWidth), at,
+          "mlp_ratio: expected 0 (the usual one) to ", 64 * kMostWidth / o.dim, ", got ",
+          o.mlp_ratio);
   require(!o.rotary || o.order == 1 || o.form == Form::determinant, at,
           "rotary: expected form determinant with order ", o.order,
           ", because the product form does not depend on relative positions alone");

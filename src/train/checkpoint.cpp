@@ -3,17 +3,19 @@
 #include "train/checkpoint.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/GradMode.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 
 #include "io/input_file.h"
 #include "io/output_file.h"
-#include "support/error.h"
+#include "support/printable.h"
+#include "support/require.h"
+#include "train/stored_state.h"
 
 namespace nsimplex::training {
 
@@ -52,6 +54,7 @@ constexpr std::string_view kCheckpoint = "nsimplex checkpoint ", kModel = "nsimp
 constexpr std::string_view kNewest = "2", kWithoutChecksums = "1";
 constexpr std::string_view kWeights = "model.", kOptimizer = "optimizer.";
 constexpr char kGenerator[] = "generator", kTokenizer[] = "tokenizer";
+constexpr int64_t kMostWindows = int64_t{1} << 53;
 constexpr char kNoTokenizer[] = "none";  // as the state's kTokenizer
 
 std::string join(const std::string& folder, const char* name) {
@@ -64,32 +67,17 @@ void append(std::vector<io::NamedTensor>& to, std::string_view prefix,
     to.push_back({std::string(prefix) + each.name, each.tensor});
 }
 
-// The tensors under a prefix, without the prefix.
-std::vector<io::NamedTensor> part(const io::Safetensors& file, std::string_view prefix) {
-  std::vector<io::NamedTensor> found;
-  for (const io::NamedTensor& each : file.tensors) {
-    if (each.name.starts_with(prefix))
-      found.push_back({each.name.substr(prefix.size()), each.tensor});
-  }
-  return found;
-}
-
 at::Tensor bytes_tensor(const std::string& bytes) {
   at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
   std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
   return tensor;
 }
 
-std::string tensor_bytes(const at::Tensor* tensor) {
-  if (tensor == nullptr) return "";
-  return {static_cast<const char*>(tensor->const_data_ptr()), tensor->nbytes()};
-}
-
-std::string invalid(const std::string& path, const std::string& why) {
-  return "cannot read " + path + ": " + why;
-}
-
 std::string newest(std::string_view kind) { return std::string(kind).append(kNewest); }
+
+std::string bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
 
 // Whether the file is of that kind. Files of the newest format have checksums.
 bool is_kind(const io::Safetensors& file, std::string_view kind, const std::string& path) {
@@ -97,26 +85,12 @@ bool is_kind(const io::Safetensors& file, std::string_view kind, const std::stri
   if (found == file.metadata.end() || !found->second.starts_with(kind)) return false;
   const std::string_view number = std::string_view(found->second).substr(kind.size());
   if (number == kNewest && !file.checked)
-    throw InputError(invalid(path, "damaged: its checksums are missing"));
+    throw InputError(unreadable(path, "damaged: its checksums are missing"));
   if (number != kNewest && number != kWithoutChecksums) {
     throw InputError(
-        invalid(path, "its format '" + found->second + "' is not known to this version"));
+        unreadable(path, "its format '" + found->second + "' is not known to this version"));
   }
   return true;
-}
-
-// The JSON object in the header, with its fields converted by `convert`.
-template <class Convert>
-void read_state(const io::Safetensors& file, const std::string& path, Convert&& convert) {
-  try {
-    convert(SortedJson::parse(file.metadata.at(kState)));
-  } catch (const InputError& error) {
-    throw InputError(invalid(path, error.what()));
-  } catch (const std::out_of_range&) {
-    throw InputError(invalid(path, "the header has no state"));
-  } catch (const SortedJson::exception& error) {
-    throw InputError(invalid(path, std::string("the header's state is damaged: ") + error.what()));
-  }
 }
 
 // Records in a state that the run has no tokenizer. Other states have no such field.
@@ -126,11 +100,45 @@ SortedJson with_tokenizer(SortedJson state, const Checkpoint& checkpoint) {
 }
 
 bool is_without_tokenizer(const SortedJson& state) {
-  return state.contains(kTokenizer) && state.at(kTokenizer) == kNoTokenizer;
+  if (!state.contains(kTokenizer)) return false;
+  require(state.at(kTokenizer) == kNoTokenizer,
+          "the header's state is damaged: tokenizer is not known to this version");
+  return true;
 }
 
+// Options that files of version 0.1 do not have.
+constexpr std::array<std::string_view, 5> kLaterOptions = {"augment", "dropout", "form",
+                                                           "normalizer", "rotary"};
+
 LanguageModelOptions model_options(const SortedJson& state) {
-  return language_model_options(state.at("model").get<std::map<std::string, std::string>>());
+  const auto map = state.at("model").get<std::map<std::string, std::string>>();
+  for (const auto& [name, text] : to_map({})) {
+    require(map.contains(name) || std::ranges::count(kLaterOptions, name) == 1, "its option ", name,
+            " is missing");
+  }
+  return language_model_options(map);
+}
+
+// A part of a state, with the fields and the types of numbers that were written.
+template <class Part>
+Part part_of(const SortedJson& state, const char* name) {
+  const SortedJson& given = state.at(name);
+  Part part = given.get<Part>();
+  require_same(given, part, std::string(kState) + "." + name);
+  return part;
+}
+
+void require_fields(const SortedJson& state, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : state.items()) {
+    require(std::ranges::count(known, name) == 1, "the header's state has an unknown field ",
+            quoted_name(name));
+  }
+}
+
+void require_possible(const Progress& progress, int64_t steps) {
+  require_within("the header's state.progress.step", 0, steps, progress.step);
+  require_within("the header's state.progress.position", 0, kMostWindows, progress.position);
+  require_within("the header's state.progress.loss_steps", 0, progress.step, progress.loss_steps);
 }
 
 // Rejects weights that do not fit the model, before the model is built. The header alone determines
@@ -148,38 +156,41 @@ void require_fits(const LanguageModelOptions& o, const std::vector<io::NamedTens
     for (const int64_t size : each.tensor.sizes()) widest = std::max(widest, size);
   }
   const auto require = [&](bool fits, const char* option) {
-    if (!fits) {
-      throw InputError(invalid(
-          path,
-          std::string("its option ").append(option).append(" does not belong to its weights")));
-    }
+    nsimplex::require(fits, "cannot read ", path, ": its option ", option,
+                      " does not belong to its weights");
   };
   const bool is_matrix = embedding && embedding->dim() == 2;
   require(is_matrix && embedding->size(0) == o.vocabulary, "vocabulary");
   require(is_matrix && embedding->size(1) == o.dim, "dim");
   require(std::ssize(blocks) == o.layers, "layers");
-  require(o.heads <= o.dim && o.kv_heads <= o.dim, "heads");
+  require(o.heads >= 1 && o.heads <= o.dim && o.kv_heads >= 0 && o.kv_heads <= o.dim, "heads");
   require(!(o.mlp_ratio * static_cast<double>(o.dim) > static_cast<double>(widest) + 1),
           "mlp_ratio");
 }
 
-Checkpoint to_checkpoint(const io::Safetensors& file, const std::string& path) {
-  Checkpoint checkpoint;
-  read_state(file, path, [&](const SortedJson& state) {
-    checkpoint.model = model_options(state);
-    checkpoint.training = state.at("training").get<TrainingOptions>();
-    checkpoint.text = state.at("text").get<TextRecord>();
-    checkpoint.progress = state.at("progress").get<Progress>();
-    checkpoint.without_tokenizer = is_without_tokenizer(state);
+Checkpoint to_checkpoint(io::Safetensors file, const std::string& path) {
+  Checkpoint checkpoint = from_header(file, path, kState, [&](const SortedJson& state) {
+    require_fields(state, {"model", "training", "text", "progress", kTokenizer});
+    Checkpoint read{.model = model_options(state),
+                    .training = part_of<TrainingOptions>(state, "training"),
+                    .text = part_of<TextRecord>(state, "text"),
+                    .progress = part_of<Progress>(state, "progress"),
+                    .without_tokenizer = is_without_tokenizer(state)};
+    check(read.training);
+    require_possible(read.progress, read.training.steps);
+    return read;
   });
-  checkpoint.weights = part(file, kWeights);
-  require_fits(checkpoint.model, checkpoint.weights, path);
-  checkpoint.optimizer = part(file, kOptimizer);
-  const at::Tensor* generator = file.find(kGenerator);
-  if (generator == nullptr) throw InputError(invalid(path, "it has no generator state"));
-  checkpoint.generator = generator->clone();
-  checkpoint.tokenizer = tensor_bytes(file.find(kTokenizer));
-  return checkpoint;
+  return of_file(path, [&] {
+    checkpoint.generator = take_list(file.tensors, kGenerator, at::kByte).clone();
+    if (file.find(kTokenizer) != nullptr) {
+      checkpoint.tokenizer = bytes_of(take_list(file.tensors, kTokenizer, at::kByte));
+    }
+    checkpoint.weights = take_under(file.tensors, kWeights);
+    require_fits(checkpoint.model, checkpoint.weights, path);
+    checkpoint.optimizer = take_under(file.tensors, kOptimizer);
+    require_all_taken(file.tensors);
+    return std::move(checkpoint);
+  });
 }
 
 }  // namespace
@@ -211,54 +222,38 @@ void write_model(const std::string& folder, const Checkpoint& checkpoint) {
 }
 
 Checkpoint read_checkpoint(const std::string& path) {
-  const io::Safetensors file = io::read_safetensors(path);
+  io::Safetensors file = io::read_safetensors(path);
   if (!is_kind(file, kCheckpoint, path))
-    throw InputError(invalid(path, "not a checkpoint of this program"));
-  return to_checkpoint(file, path);
+    throw InputError(unreadable(path, "not a checkpoint of this program"));
+  of_file(path, [&] { require_usable(file.tensors); });
+  return to_checkpoint(std::move(file), path);
 }
 
 SavedModel read_model(const std::string& path) {
   const bool folder = std::filesystem::is_directory(path);
   const std::string name = folder ? join(path, kCheckpointFile) : path;
-  const io::Safetensors file = io::read_safetensors(name);
+  io::Safetensors file = io::read_safetensors(name);
   if (is_kind(file, kCheckpoint, name)) {
-    Checkpoint checkpoint = to_checkpoint(file, name);
+    Checkpoint checkpoint = to_checkpoint(std::move(file), name);
     return {checkpoint.model,     std::move(checkpoint.weights), checkpoint.progress.step,
             checkpoint.tokenizer, checkpoint.without_tokenizer,  checkpoint.text};
   }
-  if (!is_kind(file, kModel, name)) throw InputError(invalid(name, "not a model of this program"));
-  SavedModel model;
-  read_state(file, name, [&](const SortedJson& state) {
-    model.options = model_options(state);
-    model.step = state.at("step").get<int64_t>();
-    model.without_tokenizer = is_without_tokenizer(state);
+  if (!is_kind(file, kModel, name))
+    throw InputError(unreadable(name, "not a model of this program"));
+  SavedModel model = from_header(file, name, kState, [](const SortedJson& state) {
+    require_fields(state, {"model", "step", kTokenizer});
+    SavedModel read{.options = model_options(state),
+                    .step = part_of<int64_t>(state, "step"),
+                    .without_tokenizer = is_without_tokenizer(state)};
+    require(read.step >= 0, "the header's state.step: expected a number from 0 on, got ",
+            read.step);
+    return read;
   });
-  model.weights = file.tensors;
+  model.weights = std::move(file.tensors);
   require_fits(model.options, model.weights, name);
   const auto tokenizer = std::filesystem::path(path).parent_path() / kTokenizerFile;
   if (std::filesystem::exists(tokenizer)) model.tokenizer = io::read_text(tokenizer);
   return model;
-}
-
-void copy_into(const std::vector<io::NamedTensor>& tensors,
-               const std::vector<io::NamedTensor>& values, const std::string& origin) {
-  const at::NoGradGuard no_grad;
-  if (values.size() != tensors.size()) {
-    throw InputError(
-        invalid(origin, c10::str("expected ", tensors.size(), " tensors, got ", values.size())));
-  }
-  std::unordered_map<std::string_view, const at::Tensor*> by_name;
-  for (const io::NamedTensor& value : values) by_name.emplace(value.name, &value.tensor);
-  for (const io::NamedTensor& each : tensors) {
-    const auto found = by_name.find(each.name);
-    const at::Tensor* value = found == by_name.end() ? nullptr : found->second;
-    if (value == nullptr) throw InputError(invalid(origin, "it has no tensor " + each.name));
-    if (value->sizes() != each.tensor.sizes()) {
-      throw InputError(invalid(origin, c10::str("tensor ", each.name, ": expected shape ",
-                                                each.tensor.sizes(), ", got ", value->sizes())));
-    }
-    each.tensor.copy_(*value);
-  }
 }
 
 }  // namespace nsimplex::training

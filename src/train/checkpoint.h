@@ -74,9 +74,4 @@ struct SavedModel {
 /// Reads a model from a run directory (its checkpoint), a checkpoint or a model.safetensors.
 SavedModel read_model(const std::string& path);
 
-/// Copies `values` into the tensors of the same names. Throws InputError if names or shapes differ;
-/// `origin` is the name of the values' file.
-void copy_into(const std::vector<io::NamedTensor>& tensors,
-               const std::vector<io::NamedTensor>& values, const std::string& origin);
-
 }  // namespace nsimplex::training

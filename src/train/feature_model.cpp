@@ -10,10 +10,11 @@
 #include "data/observations.h"
 #include "io/safetensors.h"
 #include "nn/model_names.h"
-#include "support/error.h"
-#include "train/checkpoint.h"
+#include "support/printable.h"
+#include "support/require.h"
 #include "train/feature_training.h"
 #include "train/optimizer.h"
+#include "train/stored_state.h"
 
 namespace nsimplex::training {
 
@@ -72,7 +73,7 @@ FileJson to_json(const FeatureTransformerOptions& o) {
           {"outputs", o.outputs}};
 }
 
-FeatureTransformerOptions options_of(const FileJson& json) {
+FeatureTransformerOptions options_of(const nlohmann::json& json) {
   const auto text = [&](const char* name) { return json.at(name).get<std::string>(); };
   return {.features = json.at("features"),
           .dim = json.at("dim"),
@@ -88,15 +89,6 @@ FeatureTransformerOptions options_of(const FileJson& json) {
           .learned_scale = json.at("learned_scale"),
           .aggregate = parse_name<FeatureAggregate>("aggregate", text("aggregate")),
           .outputs = json.at("outputs")};
-}
-
-std::vector<io::NamedTensor> under(const io::Safetensors& file, std::string_view prefix) {
-  std::vector<io::NamedTensor> found;
-  for (const io::NamedTensor& each : file.tensors) {
-    if (!each.name.starts_with(prefix)) continue;
-    found.push_back({each.name.substr(prefix.size()), each.tensor});
-  }
-  return found;
 }
 
 // Checks the sizes before a model is built. The header alone determines the model's size, and a
@@ -126,36 +118,58 @@ void require_sizes(const FeatureTransformerOptions& o,
   require(o.values != FeatureValues::bins ? o.bins <= (1 << 30) : o.bins == codes, "bins");
 }
 
-std::shared_ptr<FeatureTransformerImpl> model_of(const FileJson& options,
-                                                 const io::Safetensors& file,
+// The model of these options with the tensors under the prefix, which are taken.
+std::shared_ptr<FeatureTransformerImpl> model_of(const nlohmann::json& options,
+                                                 std::vector<io::NamedTensor>& tensors,
                                                  std::string_view prefix, size_t features,
                                                  const std::string& path) {
   const FeatureTransformerOptions o = options_of(options);
-  const std::vector<io::NamedTensor> weights = under(file, prefix);
+  const std::vector<io::NamedTensor> weights = take_under(tensors, prefix);
   require_sizes(o, weights);
-  if (o.features != static_cast<int64_t>(features)) {
-    throw InputError("it names another number of features than its model has");
-  }
+  require(o.features == static_cast<int64_t>(features),
+          "it names another number of features than its model has");
   auto model = std::make_shared<FeatureTransformerImpl>(o);
   copy_into(named_weights(*model), weights, path);
   return model;
 }
 
-FeatureScale scale_of(const io::Safetensors& file, const FeatureTransformerOptions& o) {
-  const auto take = [&](const char* name, int64_t size) {
-    const Tensor* found = file.find(name);
-    if (found == nullptr || found->scalar_type() != at::kDouble || found->dim() != 1 ||
-        found->size(0) != size) {
-      throw InputError(std::string("its tensor ") + name + " is missing or of another size");
-    }
-    return found->clone();
-  };
-  if (o.values == FeatureValues::bins) return {take(kEdgesTensor, o.bins - 1), {}, {}};
-  return {{}, take(kMeanTensor, o.features), take(kDeviationTensor, o.features)};
+FileJson json_of(const FeatureModel& model) {
+  FileJson json{{"encoding", model.encoding},
+                {"features", model.features},
+                {"classes", model.classes},
+                {"counts", model.counts},
+                {"mean", model.mean},
+                {"deviation", model.deviation},
+                {"options", to_json(model.model->options())}};
+  if (model.general) json["general"] = to_json(model.general->options());
+  return json;
 }
 
-FeatureModel feature_model_of(const io::Safetensors& file, const std::string& path) {
-  const FileJson json = FileJson::parse(file.metadata.at(kModelField));
+FeatureScale scale_of(std::vector<io::NamedTensor>& tensors, const FeatureTransformerOptions& o) {
+  const auto take = [&](const char* name, int64_t size) {
+    Tensor taken = take_list(tensors, name, at::kDouble);
+    require(taken.size(0) == size, "its tensor ", name, " is of another size");
+    return taken.clone();
+  };
+  if (o.values == FeatureValues::bins) {
+    Tensor edges = take(kEdgesTensor, o.bins - 1);
+    require((edges.diff() >= 0).all().item<bool>(), "its tensor ", kEdgesTensor,
+            " is not in ascending order");
+    return {std::move(edges), {}, {}};
+  }
+  Tensor mean = take(kMeanTensor, o.features), deviation = take(kDeviationTensor, o.features);
+  require((deviation >= 0).all().item<bool>(), "its tensor ", kDeviationTensor,
+          " holds negative numbers");
+  return {{}, std::move(mean), std::move(deviation)};
+}
+
+bool are_different(const std::vector<std::string>& names) {
+  return std::set<std::string_view>(names.begin(), names.end()).size() == names.size();
+}
+
+FeatureModel feature_model_of(const nlohmann::json& json, std::vector<io::NamedTensor> tensors,
+                              const std::string& path) {
+  require_usable(tensors);
   FeatureModel model;
   model.encoding = json.at("encoding").get<std::string>();
   model.features = json.at("features").get<std::vector<std::string>>();
@@ -164,15 +178,22 @@ FeatureModel feature_model_of(const io::Safetensors& file, const std::string& pa
   model.mean = json.at("mean");
   model.deviation = json.at("deviation");
   model.model = FeatureTransformer(
-      model_of(json.at("options"), file, kWeightsPrefix, model.features.size(), path));
+      model_of(json.at("options"), tensors, kWeightsPrefix, model.features.size(), path));
   const FeatureTransformerOptions& o = model.model->options();
   if (o.values == FeatureValues::general) {
-    model.general = model_of(json.at("general"), file, kGeneralPrefix, model.features.size(), path);
+    model.general =
+        model_of(json.at("general"), tensors, kGeneralPrefix, model.features.size(), path);
     model.model->set_general(model.general);
   }
+  require_same(json, json_of(model), kModelField);
+  require(are_different(model.features), "it names a feature twice");
+  require(are_different(model.classes), "it names a class twice");
+  require(encoding_kind(model.encoding) == o.encoding, "its encoding is not that of its options");
+  require(model.deviation >= 0, "its deviation is negative");
   const int64_t outputs = model.classes.empty() ? 1 : std::ssize(model.classes);
-  if (o.outputs != outputs) throw InputError("it names another number of classes than it tells");
-  model.scale = scale_of(file, o);
+  require(o.outputs == outputs, "it names another number of classes than it tells");
+  model.scale = scale_of(tensors, o);
+  require_all_taken(tensors);
   return model;
 }
 
@@ -198,13 +219,6 @@ Tensor feature_answers(FeatureModel& model, const Tensor& values) {
 }
 
 void write_feature_model(const std::string& path, const FeatureModel& model) {
-  FileJson json{{"encoding", model.encoding},
-                {"features", model.features},
-                {"classes", model.classes},
-                {"counts", model.counts},
-                {"mean", model.mean},
-                {"deviation", model.deviation},
-                {"options", to_json(model.model->options())}};
   io::Safetensors file;
   const auto add = [&](const char* prefix, const torch::nn::Module& module) {
     for (io::NamedTensor& each : named_weights(module)) {
@@ -212,42 +226,30 @@ void write_feature_model(const std::string& path, const FeatureModel& model) {
     }
   };
   add(kWeightsPrefix, *model.model);
-  if (model.general) {
-    json["general"] = to_json(model.general->options());
-    add(kGeneralPrefix, *model.general);
-  }
+  if (model.general) add(kGeneralPrefix, *model.general);
   if (model.scale.edges.defined()) {
     file.tensors.push_back({kEdgesTensor, model.scale.edges});
   } else {
     file.tensors.push_back({kMeanTensor, model.scale.mean});
     file.tensors.push_back({kDeviationTensor, model.scale.deviation});
   }
-  file.metadata = {{kFormatField, kFeatureModel},
-                   {kModelField, json.dump(-1, ' ', false, FileJson::error_handler_t::replace)}};
+  file.metadata = {
+      {kFormatField, kFeatureModel},
+      {kModelField, json_of(model).dump(-1, ' ', false, FileJson::error_handler_t::replace)}};
   io::write_safetensors(path, file);
 }
 
 FeatureModel read_feature_model(const std::string& path) {
   const io::Safetensors file = io::read_safetensors(path);
-  const auto refused = [&](const std::string& why) {
-    return InputError("cannot read " + path + ": " + why);
-  };
-  const auto format = file.metadata.find(kFormatField);
-  if (format == file.metadata.end() || format->second != kFeatureModel) {
-    throw refused("expected a model that causal classify or regress wrote with --save-models");
-  }
-  if (!file.checked) throw refused("damaged: its checksums are missing");
-  try {
-    return feature_model_of(file, path);
-  } catch (const std::out_of_range&) {
-    throw refused("its header has no model");
-  } catch (const FileJson::exception& error) {
-    throw refused(std::string("its header is damaged: ") + error.what());
-  } catch (const InputError& error) {
-    const std::string_view why = error.what();
-    if (why.starts_with("cannot read ")) throw;
-    throw refused(std::string(why));
-  }
+  return of_file(path, [&] {
+    const auto format = file.metadata.find(kFormatField);
+    require(format != file.metadata.end() && format->second == kFeatureModel,
+            "expected a model that causal classify or regress wrote with --save-models");
+    require(file.checked, "damaged: its checksums are missing");
+    return from_header(file, path, kModelField, [&](const nlohmann::json& json) {
+      return feature_model_of(json, file.tensors, path);
+    });
+  });
 }
 
 }  // namespace nsimplex::training

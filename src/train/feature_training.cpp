@@ -17,6 +17,7 @@
 #include "support/require.h"
 #include "train/optimizer.h"
 #include "train/training_loop.h"
+#include "train/training_options.h"
 
 namespace nsimplex::training {
 namespace {
@@ -151,8 +152,8 @@ Tensor in_batches(const Tensor& x, int64_t batch, const std::function<void()>& c
 }  // namespace
 
 void check(const FeatureTrainingOptions& o) {
-  require_argument(o.epochs >= 0, "--epochs", "0 or more", o.epochs);
-  require_at_least("--batch", 1, o.batch);
+  require_within("--epochs", 0, kMostAsked, o.epochs);
+  require_within("--batch", 1, kMostAsked, o.batch);
   require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate), "--lr",
                    "a positive number", o.learning_rate);
   require_argument(o.weight_decay >= 0, "--weight-decay", "0 or more", o.weight_decay);

@@ -12,7 +12,8 @@
 #include <filesystem>
 #include <numeric>
 
-#include "support/error.h"
+#include "support/require.h"
+#include "train/stored_state.h"
 #include "train/training_loop.h"
 
 namespace nsimplex::training {
@@ -92,7 +93,9 @@ constexpr char kGraphTraining[] = "nsimplex graph training 1";
 
 // Numbers that are not finite cannot be written as JSON numbers. Metrics may be such.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-double number(const Json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
+double number(const nlohmann::json& value) {
+  return value.is_null() ? std::nan("") : value.get<double>();
+}
 
 Json to_json(const GraphPoint& point) {
   Json figures = Json::array();
@@ -104,19 +107,19 @@ Json to_json(const GraphPoint& point) {
           {"seconds", point.seconds}};
 }
 
-GraphPoint point_of(const Json& json) {
+GraphPoint point_of(const nlohmann::json& json) {
   GraphPoint point{.epoch = json.at("epoch"),
                    .step = json.at("step"),
                    .loss = number(json.at("loss")),
                    .validation = {},
                    .seconds = json.at("seconds")};
-  for (const Json& figure : json.at("validation")) {
+  for (const nlohmann::json& figure : json.at("validation")) {
     point.validation.emplace_back(figure.at(0).get<std::string>(), number(figure.at(1)));
   }
   return point;
 }
 
-GraphState state_of(const Json& json) {
+GraphState state_of(const nlohmann::json& json) {
   return {.epoch = json.at("epoch"),
           .begin = json.at("begin"),
           .improved = json.at("improved"),
@@ -125,44 +128,48 @@ GraphState state_of(const Json& json) {
           .best = point_of(json.at("best")),
           .last = point_of(json.at("last")),
           .splits = json.at("splits").get<std::vector<int64_t>>(),
-          .tensors = {}};
+          .tensors = {},
+          .path = {}};
+}
+
+Json json_of(const GraphState& state) {
+  return {{"epoch", state.epoch},           {"begin", state.begin},
+          {"improved", state.improved},     {"loss", state.loss},
+          {"loss_steps", state.loss_steps}, {"best", to_json(state.best)},
+          {"last", to_json(state.last)},    {"splits", state.splits}};
 }
 
 }  // namespace
 
 void write_graph_state(const std::string& path, const std::string& training,
                        const GraphState& state) {
-  const Json json{{"epoch", state.epoch},           {"begin", state.begin},
-                  {"improved", state.improved},     {"loss", state.loss},
-                  {"loss_steps", state.loss_steps}, {"best", to_json(state.best)},
-                  {"last", to_json(state.last)},    {"splits", state.splits}};
-  io::write_safetensors(
-      path, {state.tensors,
-             {{kFormatKey, kGraphTraining}, {kTrainingKey, training}, {kStateKey, json.dump()}}});
+  io::write_safetensors(path, {state.tensors,
+                               {{kFormatKey, kGraphTraining},
+                                {kTrainingKey, training},
+                                {kStateKey, json_of(state).dump()}}});
 }
 
 std::optional<GraphState> read_graph_state(const std::string& path, const std::string& training) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   io::Safetensors file = io::read_safetensors(path);
-  const auto refuse = [&](const std::string& why) {
-    throw InputError("cannot read " + path + ": " + why);
-  };
-  if (const auto found = file.metadata.find(kFormatKey);
-      found == file.metadata.end() || found->second != kGraphTraining) {
-    refuse("not a checkpoint of a training on graphs");
-  }
-  if (!file.checked) refuse("damaged: its checksums are missing");
-  try {
-    if (file.metadata.at(kTrainingKey) != training) return std::nullopt;
-    GraphState state = state_of(Json::parse(file.metadata.at(kStateKey)));
+  return of_file(path, [&]() -> std::optional<GraphState> {
+    const auto format = file.metadata.find(kFormatKey);
+    require(format != file.metadata.end() && format->second == kGraphTraining,
+            "not a checkpoint of a training on graphs");
+    require(file.checked, "damaged: its checksums are missing");
+    const auto own = file.metadata.find(kTrainingKey);
+    require(own != file.metadata.end(), "the header does not name its training");
+    if (own->second != training) return std::nullopt;
+    GraphState state = from_header(file, path, kStateKey, [](const nlohmann::json& json) {
+      GraphState read = state_of(json);
+      require_same(json, json_of(read), kStateKey);
+      return read;
+    });
+    require_usable(file.tensors);
     state.tensors = std::move(file.tensors);
+    state.path = path;
     return state;
-  } catch (const std::out_of_range&) {
-    refuse("the header has no state");
-  } catch (const Json::exception& error) {
-    refuse(std::string("the header's state is damaged: ") + error.what());
-  }
-  return std::nullopt;
+  });
 }
 
 }  // namespace nsimplex::training

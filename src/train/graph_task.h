@@ -147,6 +147,7 @@ struct GraphState {
   GraphPoint best, last;        ///< epoch 0: no validation yet
   std::vector<int64_t> splits;  ///< sizes of the task's splits, to detect another task
   std::vector<io::NamedTensor> tensors;
+  std::string path = "the state of the training";  ///< of the file, for messages
 };
 
 /// Replaces the file atomically. `training` identifies the training in the words of the caller.

@@ -7,24 +7,23 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/randperm.h>
 #include <ATen/ops/tensor.h>
-#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/common/rounding.h"
-#include "support/error.h"
 #include "support/names.h"
 #include "support/require.h"
 #include "train/optimizer.h"
+#include "train/stored_state.h"
 #include "train/training_loop.h"
+#include "train/training_options.h"
 
 namespace nsimplex {
 
@@ -50,53 +49,25 @@ std::vector<int64_t> sizes_of(const GraphTask& task) {
           task.size(GraphSplit::test)};
 }
 
-void require_same_task(const std::vector<int64_t>& splits, const GraphState& state) {
-  const bool sound = state.epoch >= 1 && state.begin >= 0 && state.begin <= splits[0];
-  if (splits == state.splits && sound) return;
-  throw InputError(fmt::format(
-      "cannot continue the training: it began with {} examples of the splits, the data has {} now",
-      fmt::join(state.splits, ", "), fmt::join(splits, ", ")));
+// Checks the numbers of a state of a training with these splits and options.
+void require_possible(const GraphState& state, const std::vector<int64_t>& splits, int64_t epochs) {
+  require(splits == state.splits,
+          fmt::format("it began with {} examples of the splits, the data has {} now",
+                      fmt::join(state.splits, ", "), fmt::join(splits, ", ")));
+  const auto within = [](const char* name, int64_t most, int64_t value, int64_t least = 0) {
+    require_within(std::string("the header's state.") + name, least, most, value);
+  };
+  within("epoch", epochs + 1, state.epoch, 1);  // the next one after the last
+  within("begin", splits[0], state.begin);
+  within("improved", state.epoch, state.improved);
+  within("last.epoch", state.epoch, state.last.epoch);
+  within("best.epoch", state.last.epoch, state.best.epoch);
+  require(state.loss_steps >= 0, "the header's state.loss_steps is negative");
+  for (const GraphPoint& point : {state.best, state.last}) {
+    require(point.step >= 0 && point.seconds >= 0, "the header's state has a negative number");
+    require(point.epoch == 0 || !point.validation.empty(), "the header's state has no metrics");
+  }
 }
-
-// The tensors of a state by name.
-class SavedTensors {
- public:
-  explicit SavedTensors(const GraphState& state) {
-    for (const io::NamedTensor& each : state.tensors) found_[each.name] = each.tensor;
-  }
-
-  const at::Tensor& take(const std::string& name, at::ScalarType type) const {
-    const auto place = found_.find(name);
-    if (place == found_.end() || place->second.scalar_type() != type) {
-      throw InputError("cannot continue the training: its state has no tensor " + name);
-    }
-    return place->second;
-  }
-
-  void fill(const std::string& prefix, const std::vector<io::NamedTensor>& tensors) const {
-    const at::NoGradGuard no_grad;
-    for (const io::NamedTensor& each : tensors) {
-      const at::Tensor& value = take(prefix + each.name, each.tensor.scalar_type());
-      if (value.sizes() != each.tensor.sizes()) {
-        throw InputError(c10::str("cannot continue the training: tensor ", prefix, each.name,
-                                  " has shape ", value.sizes(), ", the model's has ",
-                                  each.tensor.sizes()));
-      }
-      each.tensor.copy_(value);
-    }
-  }
-
-  void set(at::Generator generator, const char* name) const {
-    try {
-      generator.set_state(take(name, at::kByte));
-    } catch (const c10::Error&) {
-      throw InputError(std::string("cannot continue the training: ") + name + " is damaged");
-    }
-  }
-
- private:
-  std::map<std::string, at::Tensor> found_;
-};
 
 int64_t steps_per_epoch(const GraphTask& task, const GraphTrainingOptions& o) {
   return ceil_div(task.size(GraphSplit::train), o.batch);
@@ -182,32 +153,31 @@ class GraphTrainee : public Trainee {
   }
 
   void restore(const GraphState& state) {
-    require_same_task(state_.splits, state);
-    state_ = state;
-    state_.tensors.clear();
-    const SavedTensors saved(state);
-    if (state.last.epoch > 0) {
-      saved.fill(kLastWeights, named_weights(model_));
-      last_ = copy_of_weights(model_);
-    }
-    if (state.best.epoch > 0) {  // a validation that is not a number cannot be the best
-      saved.fill(kBestWeights, named_weights(model_));
-      best_ = copy_of_weights(model_);
-    }
-    saved.fill("", learned());
-    const at::Tensor times = saved.take(kTimesTensor, at::kDouble).contiguous();
-    const auto* first = times.const_data_ptr<double>();
-    continue_after(times.numel(), {first, first + times.numel()});
-    if (average_) average_->continue_after(done());
-    order_ = saved.take(kOrderTensor, at::kLong).contiguous();
-    // The numbers are places in lists of examples.
-    if (order_.dim() != 1 || order_.numel() != examples_ ||
-        !std::get<0>(order_.sort()).equal(at::arange(examples_))) {
-      throw InputError("cannot continue the training: its order is not of all examples");
-    }
-    saved.set(generator_, kTrainingGenerator);
-    saved.set(validation_.draws(), kValidationGenerator);
-    saved.set(at::detail::getDefaultCPUGenerator(), kDefaultGenerator);
+    of_file(state.path, [&] {
+      require_possible(state, state_.splits, options_.epochs);
+      std::vector<io::NamedTensor> tensors = state.tensors;
+      state_ = state;
+      state_.tensors.clear();
+      last_ = taken_weights(tensors, kLastWeights, state.last.epoch);
+      // A validation that is not a number cannot be the best.
+      best_ = taken_weights(tensors, kBestWeights, state.best.epoch);
+      const at::Tensor times = take_list(tensors, kTimesTensor, at::kDouble);
+      const auto* first = times.const_data_ptr<double>();
+      continue_after(times.numel(), {first, first + times.numel()});
+      if (average_) average_->continue_after(done());
+      order_ = take_list(tensors, kOrderTensor, at::kLong);
+      // The numbers are places in lists of examples.
+      require(
+          order_.numel() == examples_ && std::get<0>(order_.sort()).equal(at::arange(examples_)),
+          "its order is not of all examples");
+      const auto set = [&](const at::Generator& generator, const char* name) {
+        set_state(generator, take_list(tensors, name, at::kByte), name);
+      };
+      set(generator_, kTrainingGenerator);
+      set(validation_.draws(), kValidationGenerator);
+      set(at::detail::getDefaultCPUGenerator(), kDefaultGenerator);
+      copy_into(learned(), tensors, state.path);
+    });
   }
 
   /// Mean over the steps since the last validation.
@@ -226,6 +196,14 @@ class GraphTrainee : public Trainee {
       order_.reset();
     }
     if (!order_.defined()) order_ = at::randperm(examples_, generator_, at::kLong);
+  }
+
+  // The weights of an epoch, which are in the state if it is not 0.
+  std::vector<at::Tensor> taken_weights(std::vector<io::NamedTensor>& tensors, const char* prefix,
+                                        int64_t epoch) {
+    if (epoch == 0) return {};
+    copy_into(named_weights(model_), take_under(tensors, prefix), state_.path);
+    return copy_of_weights(model_);
   }
 
   // The tensors that the training changes, by name. They share memory with the training.
@@ -283,19 +261,19 @@ void check_task(const GraphTask& task) {
 }  // namespace
 
 void check(const GraphTrainingOptions& o) {
-  require_at_least("--epochs", 1, o.epochs);
-  require_at_least("--batch", 1, o.batch);
+  require_within("--epochs", 1, kMostAsked, o.epochs);
+  require_within("--batch", 1, kMostAsked, o.batch);
   require_argument(o.learning_rate > 0 && std::isfinite(o.learning_rate), "--lr",
                    "a positive number", o.learning_rate);
-  require_argument(o.warmup >= 0 && std::isfinite(o.warmup), "--warmup", "at least 0", o.warmup);
+  require_argument(o.warmup >= 0 && o.warmup <= kMostAsked, "--warmup", "0 to 2^31", o.warmup);
   require_argument(o.clip >= 0, "--clip", "at least 0", o.clip);
   require_argument(o.weight_decay >= 0, "--weight-decay", "at least 0", o.weight_decay);
   require_argument(o.ema >= 0 && o.ema < 1, "--ema", "a decay from 0 to less than 1", o.ema);
   require_argument(o.redraw >= 0 && o.redraw <= 1, "--redraw", "a share from 0 to 1", o.redraw);
-  require_at_least("--eval-every", 1, o.evaluate_every);
+  require_within("--eval-every", 1, kMostAsked, o.evaluate_every);
   require_argument(o.seconds >= 0 && std::isfinite(o.seconds), "--seconds", "at least 0",
                    o.seconds);
-  require_at_least("--patience", 0, o.patience);
+  require_within("--patience", 0, kMostAsked, o.patience);
 }
 
 std::optional<GraphResult> train_graphs(GraphTask& task,

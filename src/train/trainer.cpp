@@ -11,6 +11,7 @@
 #include "support/error.h"
 #include "train/inference.h"
 #include "train/optimizer.h"
+#include "train/stored_state.h"
 
 namespace nsimplex::training {
 namespace {
@@ -43,6 +44,10 @@ LanguageModel make_model(const LanguageModelOptions& options, c10::Device device
   LanguageModel model(options, generator);
   model->to(device);
   return model;
+}
+
+std::string checkpoint_in(const std::string& folder) {
+  return (std::filesystem::path(folder) / kCheckpointFile).string();
 }
 
 AdamWOptions adamw_options(const TrainingOptions& o) {
@@ -125,7 +130,10 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
       ranks_(ranks),
       state_(start),
       tokens_(tokens),
-      learner_(start.model, start.training, device, std::nullopt, ranks),
+      // first_checkpoint() has made a model of new options.
+      learner_(of_file(
+          checkpoint_in(folder_),
+          [&] { return Learner(start.model, start.training, device, std::nullopt, ranks); })),
       sampler_(tokens, data::split(tokens).train, start.training.batch, start.model.context,
                start.training.seed) {
   require_shared_training();
@@ -136,19 +144,15 @@ Trainer::Trainer(std::string folder, const Checkpoint& start, const data::Tokens
   }
   if (make_folder) make_folder();
   if (ranks.writes()) lock_.emplace(folder_);
-  const std::string origin = (std::filesystem::path(folder_) / kCheckpointFile).string();
+  const std::string origin = checkpoint_in(folder_);
   state_.weights = named_parameters(*learner_.model());
   state_.optimizer = learner_.optimizer().state();
   copy_into(state_.weights, start.weights, origin);
   copy_into(state_.optimizer, start.optimizer, origin);
   sampler_.seek(start.progress.position);
   continue_after(start.progress.step);
-  try {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
-    generator.set_state(start.generator);
-  } catch (const c10::Error&) {
-    throw InputError("cannot read " + origin + ": its generator state is damaged");
-  }
+  of_file(origin,
+          [&] { set_state(at::detail::getDefaultCPUGenerator(), start.generator, "generator"); });
   require_common_start();
 }
 

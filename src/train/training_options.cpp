@@ -1,4 +1,4 @@
-// Checks the options of a language model's training.
+// Checks the options of trainings.
 
 #include "train/training_options.h"
 
@@ -9,16 +9,22 @@
 #include "support/require.h"
 
 namespace nsimplex::training {
+
+void require_within(std::string_view argument, int64_t least, int64_t most, int64_t count) {
+  require_at_least(argument, least, count);
+  require(count <= most, argument, ": expected at most ", most, ", got ", count);
+}
+
 void check(const TrainingOptions& o) {
-  require_at_least("--steps", 1, o.steps);
-  require_at_least("--batch", 1, o.batch);
-  require_at_least("--accumulate", 1, o.accumulate);
-  require_at_least("--warmup", 0, o.warmup);
-  require_at_least("--indexer-warmup", 0, o.indexer_warmup);
-  require_at_least("--log-every", 1, o.log_every);
-  require_at_least("--eval-every", 0, o.eval_every);
-  require_at_least("--eval-tokens", 0, o.eval_tokens);
-  require_at_least("--checkpoint-every", 0, o.checkpoint_every);
+  require_within("--steps", 1, kMostAsked, o.steps);
+  require_within("--batch", 1, kMostAsked, o.batch);
+  require_within("--accumulate", 1, kMostAsked, o.accumulate);
+  require_within("--warmup", 0, kMostAsked, o.warmup);
+  require_within("--indexer-warmup", 0, kMostAsked, o.indexer_warmup);
+  require_within("--log-every", 1, kMostAsked, o.log_every);
+  require_within("--eval-every", 0, kMostAsked, o.eval_every);
+  require_within("--eval-tokens", 0, kMostAsked, o.eval_tokens);
+  require_within("--checkpoint-every", 0, kMostAsked, o.checkpoint_every);
   require_argument(o.lr > 0 && std::isfinite(o.lr), "--lr", "a positive number", o.lr);
   require_argument(o.min_lr >= 0 && o.min_lr <= o.lr, "--min-lr", "a number from 0 to --lr",
                    o.min_lr);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <string_view>
 
 namespace nsimplex::training {
 
@@ -35,6 +36,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingOptions, steps, batch, accumulate, lr
                                    beta1, beta2, weight_decay, clip, bf16, indexer_warmup,
                                    log_every, eval_every, eval_tokens, checkpoint_every, seed,
                                    threads)
+
+/// The most steps, epochs or examples that an option may ask for.
+inline constexpr int64_t kMostAsked = int64_t{1} << 31;
+
+/// Throws InputError unless a count is within its bounds.
+void require_within(std::string_view argument, int64_t least, int64_t most, int64_t count);
 
 /// Throws InputError that names the first invalid option.
 void check(const TrainingOptions& options);

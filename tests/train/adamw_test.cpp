@@ -12,7 +12,7 @@
 #include <cmath>
 #include <map>
 
-#include "train/checkpoint.h"
+#include "train/stored_state.h"
 
 namespace nsimplex::training {
 namespace {

@@ -1,8 +1,11 @@
 #include "train/checkpoint.h"
 
-#include <ATen/ops/equal.h>
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <random>
 
@@ -12,6 +15,7 @@
 #include "train/inference.h"
 #include "train/optimizer.h"
 #include "train/small_run.h"
+#include "train/stored_state.h"
 
 namespace nsimplex::training {
 namespace {
@@ -131,11 +135,36 @@ TEST(Checkpoint, SaysWhatIsWrong) {
   EXPECT_THAT(changed("nsimplex checkpoint 2", "nsimplex checkpoint 9"),
               HasSubstr("its format 'nsimplex checkpoint 9' is not known"));
   EXPECT_THAT(changed(R"("progress")", R"("prograss")"),
-              HasSubstr("the header's state is damaged"));
+              HasSubstr("the header's state has an unknown field"));
+  const std::vector<std::array<std::string, 3>> changes = {
+      {R"("step":7)", R"("step":7.0)", "state.progress.step is damaged"},
+      {R"("step":7)", R"("step":true)", "must be number, but is boolean"},
+      {R"("step":7)", R"("step":18446744073709551609)", "state.progress.step is damaged"},
+      {R"("step":7)", R"("step":13)", "expected at most 12, got 13"},
+      {R"("position":42)", R"("position":-1)", "state.progress.position: expected"},
+      {R"("loss_steps":3)", R"("loss_steps":8)", "state.progress.loss_steps: expected"},
+      {R"("batch":3)", R"("batch":3.5)", "state.training.batch is damaged"},
+      {R"("batch":3)", R"("batch":0)", "--batch: expected"},
+      {R"("batch":3)", R"("batch":3,"other":1)", "has an unknown field"},
+      {R"("heads":"2")", R"("heads":"0")", "option heads"},
+      {R"("topk":)", R"("other":)", "its option topk is missing"}};
+  for (const auto& [from, to, says] : changes) EXPECT_THAT(changed(from, to), HasSubstr(says));
+  const auto with = [&](const std::string& name, const at::Tensor& tensor) {
+    io::Safetensors other = io::read_safetensors(folder / kCheckpointFile);
+    std::erase_if(other.tensors, [&](const io::NamedTensor& each) { return each.name == name; });
+    other.tensors.push_back({name, tensor});
+    io::write_safetensors(folder / "changed", other);
+    return error_of(folder / "changed");
+  };
+  EXPECT_THAT(with("x", at::zeros({2})), HasSubstr("tensor \"x\" belongs to no such training"));
+  EXPECT_THAT(with("tokenizer", at::zeros({2})), HasSubstr("tokenizer: expected a list of Byte"));
+  EXPECT_THAT(with("optimizer.steps", at::full({}, -1.0)), HasSubstr("holds negative numbers"));
+  EXPECT_THAT(with("optimizer.mean.norm.weight", at::full({16}, std::nan(""))),
+              HasSubstr("tensor \"optimizer.mean.norm.weight\" holds numbers that are not finite"));
   io::Safetensors file = io::read_safetensors(folder / kCheckpointFile);
   std::erase_if(file.tensors, [](const io::NamedTensor& each) { return each.name == "generator"; });
   io::write_safetensors(folder / "changed", file);
-  EXPECT_THAT(error_of(folder / "changed"), HasSubstr("no generator state"));
+  EXPECT_THAT(error_of(folder / "changed"), HasSubstr("it has no tensor generator"));
 }
 
 // The header may ask for a model of any size. Nothing is built that the weights are not there for.
@@ -230,6 +259,26 @@ TEST(Checkpoint, CorruptionEndsInOneErrorOrARun) {
   EXPECT_GT(refused, 50);
 }
 
+// Torch takes any place of the next number up to the end, however many numbers are left.
+TEST(SetState, OfAGeneratorNamesNoNumberBeyondItsEnd) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  at::rand({100}, generator);
+  const at::Tensor own = generator.get_state();
+  set_state(generator, own, "generator");
+  EXPECT_TRUE(generator.get_state().equal(own));
+  const auto error = [&](const at::Tensor& state) {
+    return test::input_error_of([&] { set_state(generator, state, "generator"); });
+  };
+  for (const int64_t place : {8, 16}) {  // how many numbers are left; the next one
+    at::Tensor other = own.clone();
+    other.narrow(0, place, 2).copy_(at::tensor({0x70, 0x02}, at::kByte));
+    EXPECT_THAT(error(other), HasSubstr("tensor generator is no state")) << place;
+  }
+  EXPECT_THAT(error(own.narrow(0, 0, 9)), HasSubstr("is no state of a generator"));
+  EXPECT_THAT(error(at::zeros_like(own)), HasSubstr("is no state of a generator"));
+  EXPECT_THAT(error(own.to(at::kInt)), HasSubstr("is no state of a generator"));
+}
+
 TEST(CopyInto, NamesWhatDoesNotFit) {
   LanguageModel small(test::small_model());
   LanguageModelOptions wide = test::small_model();
@@ -244,10 +293,16 @@ TEST(CopyInto, NamesWhatDoesNotFit) {
   };
   EXPECT_EQ(error(named_parameters(*small)), "");
   EXPECT_THAT(error(named_parameters(*LanguageModel(wide))), HasSubstr("cannot read FILE: tensor"));
-  EXPECT_THAT(error({}), HasSubstr("tensors, got 0"));
+  EXPECT_THAT(error({}), HasSubstr("it has no tensor"));
   auto renamed = named_parameters(*small);
   renamed[0].name = "other";
   EXPECT_THAT(error(renamed), HasSubstr("it has no tensor"));
+  auto more = named_parameters(*small);
+  more.push_back({"other", at::zeros({1})});
+  EXPECT_THAT(error(more), HasSubstr("its tensor \"other\" belongs to no such training"));
+  auto halves = named_parameters(*small);
+  halves[0].tensor = halves[0].tensor.to(at::kHalf);
+  EXPECT_THAT(error(halves), HasSubstr("expected Float, got Half"));
 }
 
 }  // namespace

@@ -105,9 +105,24 @@ TEST(FeatureModelFile, WhatDoesNotFitIsToldInOneLine) {
   EXPECT_THAT(error_with("\"softmax\"", "\"hardmax\""), HasSubstr("backbone: expected one of"));
   EXPECT_THAT(error_with("\"c\",", ""), HasSubstr("another number of features"));
   EXPECT_THAT(error_with("\"low\",", ""), HasSubstr("another number of classes"));
-  EXPECT_THAT(error_with("\"mean\":0.0", "\"mean\":\"x\""), HasSubstr("its header is damaged"));
+  EXPECT_THAT(error_with("\"mean\":0.0", "\"mean\":\"x\""), HasSubstr("model is damaged"));
   EXPECT_THAT(error_with("\"rotary\"", "\"learned\""), HasSubstr("cannot read"));
-  EXPECT_THAT(error_with("{", "["), HasSubstr("its header is damaged"));
+  EXPECT_THAT(error_with("{", "["), HasSubstr("model is damaged"));
+  EXPECT_THAT(error_with("\"dim\":24", "\"dim\":24.7"), HasSubstr("model.options.dim is damaged"));
+  EXPECT_THAT(error_with("\"counts\":", "\"other\":0,\"counts\":"), HasSubstr("unknown field"));
+  EXPECT_THAT(error_with("\"deviation\":", "\"deviation\":-"), HasSubstr("is negative"));
+  EXPECT_THAT(error_with("\"b\"", "\"a\""), HasSubstr("names a feature twice"));
+  EXPECT_THAT(error_with("\"low\"", "\"high\""), HasSubstr("names a class twice"));
+  const auto with = [&](const std::string& name, const Tensor& tensor) {
+    io::Safetensors changed = whole;
+    std::erase_if(changed.tensors, [&](const io::NamedTensor& each) { return each.name == name; });
+    changed.tensors.push_back({name, tensor});
+    io::write_safetensors(path, changed);
+    return input_error_of([&] { read_feature_model(path); });
+  };
+  EXPECT_THAT(with("x", at::zeros({2})), HasSubstr("tensor \"x\" belongs to no such training"));
+  EXPECT_THAT(with("model.parameter.cls", at::full({24}, INFINITY)), HasSubstr("not finite"));
+  EXPECT_THAT(with("scale.edges", at::arange(4, 0, -1, at::kDouble)), HasSubstr("ascending"));
   io::Safetensors other = whole;
   other.metadata["format"] = "nsimplex model 2";
   io::write_safetensors(path, other);

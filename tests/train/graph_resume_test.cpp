@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -236,7 +237,7 @@ TEST_F(GraphResume, AStateOfSomethingElseIsRefused) {
       input_error_of([&] { train(longer, plain, options, {}, &*state); }),
       HasSubstr("it began with 10, 3, 2 examples of the splits, the data has 11, 3, 2 now"));
   EXPECT_THAT(input_error_of([&] { train(task, normalised, options, {}, &*state); }),
-              HasSubstr("cannot continue the training: its state has no tensor"));
+              HasSubstr("cannot read " + path + ": it has no tensor"));
   for (const int64_t place : {int64_t{0}, int64_t{10}, int64_t{-1}, int64_t{1} << 40}) {
     GraphState other = *state;
     for (io::NamedTensor& each : other.tensors) {
@@ -244,6 +245,38 @@ TEST_F(GraphResume, AStateOfSomethingElseIsRefused) {
     }
     EXPECT_THAT(input_error_of([&] { train(task, plain, options, {}, &other); }),
                 HasSubstr("its order is not of all examples"));
+  }
+  const auto refused = [&](const std::string& name, const at::Tensor& tensor) {
+    GraphState other = *state;
+    std::erase_if(other.tensors, [&](const io::NamedTensor& each) { return each.name == name; });
+    other.tensors.push_back({name, tensor});
+    write_graph_state(folder / "other", "one", other);
+    return input_error_of([&] {
+      const auto read = read_graph_state(folder / "other", "one");
+      train(task, plain, options, {}, &*read);
+    });
+  };
+  EXPECT_THAT(refused("x", at::zeros({2})), HasSubstr("tensor \"x\" belongs to no such training"));
+  EXPECT_THAT(refused("times", at::full({4}, -1.0, at::kDouble)), HasSubstr("negative"));
+  EXPECT_THAT(refused("generator.training", at::zeros({9}, at::kByte)), HasSubstr("no state"));
+  EXPECT_THAT(refused("optimizer.steps", at::full({}, NAN)), HasSubstr("not finite"));
+  const std::vector<std::array<std::string, 3>> changes = {
+      {"\"epoch\":2", "\"epoch\":4", "state.epoch: expected at most 3, got 4"},
+      {"\"epoch\":2", "\"epoch\":2.5", "state.epoch is damaged"},
+      {"\"begin\":4", "\"begin\":-4", "state.begin: expected"},
+      {"\"loss\":", "\"other\":1,\"loss\":", "unknown field"},
+      {"\"validation\":[[", "\"other\":[[", "damaged"}};
+  for (const auto& [from, to, says] : changes) {
+    io::Safetensors file = io::read_safetensors(path);
+    std::string& text = file.metadata.at("state");
+    ASSERT_NE(text.find(from), std::string::npos) << text;
+    text.replace(text.find(from), from.size(), to);
+    io::write_safetensors(folder / "other", file);
+    EXPECT_THAT(input_error_of([&] {
+                  const auto read = read_graph_state(folder / "other", "one");
+                  train(task, plain, options, {}, &*read);
+                }),
+                HasSubstr(says));
   }
 
   std::string bytes = test::read_file(path);

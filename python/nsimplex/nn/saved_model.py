@@ -25,6 +25,8 @@ _CHECKPOINT_FILE, _MODEL_FILE, _TOKENIZER_FILE = (
 _CHECKPOINT, _MODEL = "nsimplex checkpoint ", "nsimplex model "
 _NEWEST, _WITHOUT_CHECKSUMS = "2", "1"
 _WEIGHTS, _TOKENIZER = "model.", "tokenizer"
+#: Fields of the state of a model, and of a checkpoint.
+_FIELDS = ("model", "step", _TOKENIZER), ("model", "training", "text", "progress", _TOKENIZER)
 _BYTES = 256  # tokens that a byte can be
 _LATER_OPTIONS = ("form", "rotary", "normalizer", "augment", "dropout")  # not of version 0.1
 
@@ -55,6 +57,9 @@ def read_saved_model(path: str | os.PathLike[str]) -> SavedModel:
     if not prefix and not _is_kind(file, _MODEL):
         file.fail("not a model of nsimplex")
     state = _state(file)
+    for name in state:
+        if name not in _FIELDS[bool(prefix)]:
+            file.fail(f"the header's state has an unknown field {quoted(name)}")
     options, step = state.get("model"), state.get("step", _of(state, "progress", "step"))
     if not isinstance(options, dict) or not all(isinstance(x, str) for x in options.values()):
         file.fail("the header's state is damaged: model is not an object of strings")

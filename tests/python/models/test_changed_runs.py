@@ -1,10 +1,13 @@
-"""Runs of `nsimplex lm train` whose files somebody changed behind valid checksums."""
+"""Runs of the command line whose files somebody changed behind valid checksums."""
 
 import json
+import shutil
+import signal
 import subprocess
+import time
 
 import pytest
-from stored_changes import BROKEN, changed_json, changed_tensors, some, sweep
+from stored_changes import BROKEN, ForkedCommands, changed_json, changed_tensors, some, sweep
 
 from nsimplex._safetensors import Safetensors, write_safetensors
 from nsimplex.nn import LanguageModel
@@ -12,6 +15,7 @@ from nsimplex.nn import LanguageModel
 FILES = ("model", "checkpoint")
 #: Changes of a file that are read: those of `make test`, and all of them.
 COUNTS = [150, pytest.param(None, marks=pytest.mark.slow)]
+COMMANDS = [12, pytest.param(None, marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +37,15 @@ class Changes:
     """A file of a run, and changed ones in its place.
 
     Attributes:
-        own: its tensors and its state.
+        own: its tensors and its state, the JSON in a field of its header.
     """
 
-    def __init__(self, source, target):
+    def __init__(self, source, target, field="state"):
         file = Safetensors(source)
-        self.path, self.metadata = target, file.metadata
+        self.path, self.metadata, self.field = target, file.metadata, field
         self.own = (
             {name: file.tensor(name) for name in file.names},
-            json.loads(file.metadata["state"]),
+            json.loads(file.metadata[field]),
         )
 
     def all(self, prefixes=("",)):
@@ -56,7 +60,7 @@ class Changes:
     def write(self, change):
         tensors, state = change
         text = state if isinstance(state, str) else json.dumps(state)
-        write_safetensors(self.path, tensors, {**self.metadata, "state": text})
+        write_safetensors(self.path, tensors, {**self.metadata, self.field: text})
 
 
 def _text_of(value):
@@ -101,3 +105,151 @@ def test_a_model_is_what_its_file_says_or_refused(run, tmp_path, kind, count):
     assert refused > tried / 4
     changes.write(changes.own)
     LanguageModel.from_run(changes.path)
+
+
+@pytest.fixture(scope="module")
+def commands(build):
+    with ForkedCommands(build) as commands:
+        yield commands
+
+
+@pytest.mark.parametrize("count", COMMANDS)
+@pytest.mark.parametrize("kind", FILES)
+def test_the_command_line_reads_what_python_reads(run, text, tmp_path, commands, kind, count):
+    changes = Changes(run / f"{kind}.safetensors", tmp_path / "model.safetensors")
+    words = ["lm", "eval", changes.path, "--text", text, "--part", "all"]
+
+    def taken(what, change, done):
+        try:
+            LanguageModel.from_run(changes.path)
+        except ValueError as error:
+            return f"Python refuses it: {error}"
+        return None
+
+    prefixes = ("model.", "tokenizer") if kind == "checkpoint" else ("",)
+    chosen = some(changes.all(prefixes), count)
+    tried, refused = sweep(chosen, changes.write, lambda: commands.read(words), changes.path, taken)
+    assert refused > tried / 4
+    changes.write(changes.own)
+    commands.read(words)
+
+
+@pytest.mark.parametrize("count", COMMANDS)
+def test_a_training_continues_from_what_it_wrote_or_not_at_all(
+    run, text, tmp_path, commands, count
+):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    changes = Changes(run / "checkpoint.safetensors", folder / "checkpoint.safetensors")
+    words = ["lm", "train", "--resume", folder]
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def write(change):
+        for name, data in before.items():
+            (folder / name).write_bytes(data)
+        changes.write(change)
+
+    # Options of a training may be any. A model must be that of its weights.
+    chosen = [
+        (what, change)
+        for what, change in changes.all()
+        if not what.startswith(("training/", "text/", "model/")) or "+" in what
+    ]
+    sweep(some(chosen, count), write, lambda: commands.read(words), changes.path)
+    write(changes.own)
+    commands.read(words)
+
+
+def _interrupted(line, folder):
+    """A run that Ctrl-C ended after its first validation."""
+    process = subprocess.Popen([*line, "--out", folder], stderr=subprocess.PIPE)
+    log, deadline = folder / "metrics.jsonl", time.monotonic() + 60
+    while not (log.exists() and "graph_point" in log.read_text()) and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130, process.stderr.read()
+    process.stderr.close()
+
+
+def _hyperedges(folder):
+    tuples = [(i, 20 + (i + k) % 20, 40 + (2 * i + k) % 20) for i in range(20) for k in range(2)]
+    for name, own in (("train", tuples), ("test", tuples[::5])):
+        (folder / f"{name}.csv").write_text("".join(f"{a},{b},{c}\n" for a, b, c in own))
+    options = ["--train", folder / "train.csv", "--test", folder / "test.csv"]
+    return ["graph", "hyperedges", *options, "--models", "s2g-plus", "--epochs", "100"]
+
+
+@pytest.mark.parametrize("count", COMMANDS)
+def test_a_training_on_graphs_continues_from_what_it_wrote(executable, tmp_path, commands, count):
+    line, folder = _hyperedges(tmp_path), tmp_path / "run"
+    _interrupted([executable, *line, "--threads", "1"], folder)
+    changes = Changes(folder / "checkpoint.safetensors", folder / "checkpoint.safetensors")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def write(change):
+        for name, data in before.items():
+            (folder / name).write_bytes(data)
+        changes.write(change)
+
+    def read():
+        return commands.read(["graph", "hyperedges", "--json", "--resume", folder])
+
+    def taken(what, change, out):
+        return None if '"auc":0.' in out or '"auc":1.' in out else out
+
+    tried, refused = sweep(some(changes.all(), count), write, read, changes.path, taken)
+    assert refused > tried / 4
+    write(changes.own)
+    read()
+
+
+@pytest.mark.parametrize("count", COMMANDS)
+def test_a_model_of_features_predicts_as_it_was_trained_or_not(
+    executable, tmp_path, commands, count
+):
+    table, folder = tmp_path / "table.csv", tmp_path / "run"
+    rows = [[i % 5 / 4, i % 7 / 6, i % 3] for i in range(40)]
+    table.write_text("x,y,z\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    (tmp_path / "labels.csv").write_text("kind\n" + "a\nb\n" * 20)
+    line = [executable, "causal", "classify", table, "--out", folder, "--save-models"]
+    line += ["--labels", tmp_path / "labels.csv", "--encodings", "cape", "--values", "linear"]
+    options = "--restore-epochs 1 --epochs 1 --seeds 1 --splits 1 --width 24 --layers 1 --threads 1"
+    subprocess.run([*line, *options.split()], check=True, capture_output=True)
+    (source,) = folder.rglob("*.safetensors")
+    changes = Changes(source, tmp_path / "model.safetensors", "model")
+
+    def read():
+        return commands.read(["causal", "predict", changes.path, table])
+
+    def taken(what, change, out):
+        return "not finite" if "nan" in out or "inf" in out else None
+
+    tried, refused = sweep(some(changes.all(), count), changes.write, read, changes.path, taken)
+    assert refused > tried / 4
+    changes.write(changes.own)
+    read()
+
+
+#: Sizes that no machine has, and what is said of them before anything is made.
+SIZES = [
+    *((name, 2**62, "expected at most 2147483648, got") for name in ("--steps", "--accumulate")),
+    *((name, 2**40, "GiB of this machine") for name in ("--context", "--layers", "--width")),
+    ("--batch", 10**9, "GiB of this machine"),
+    ("--batch", 2**40, "--batch: expected at most 2147483648, got"),
+    ("--heads", 2**40, "heads: expected at most 1048576, got"),
+    ("--order", 2**40, "--order: expected a whole number from 1 to 64, got"),
+]
+
+
+def test_sizes_beyond_the_machine_are_one_line(text, tmp_path, commands):
+    for name, value, says in SIZES:
+        words = ["lm", "train", "--text", text, "--out", tmp_path / "run", name, value]
+        done = commands.run(words)
+        assert done["code"] == 2 and says in done["err"] and done["err"].count("\n") == 1, done
+        assert not (tmp_path / "run").exists()
+    line = _hyperedges(tmp_path)
+    for name in ("--batch", "--warmup", "--eval-every"):
+        done = commands.run([*line, name, 2**40])
+        assert done["code"] == 2 and f"{name}: expected" in done["err"], done
+        assert done["err"].count("\n") == 1
