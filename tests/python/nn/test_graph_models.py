@@ -350,6 +350,16 @@ def test_losses_and_metrics():
         {"mae": 1.75, "rmse": ((0.25 + 9) / 2) ** 0.5}
     )
     scores = torch.tensor([[0.9], [0.2], [0.6]])
+    numbers = torch.tensor([[1.0, 10], [3, 30]])
+    assert graph_metrics(numbers, numbers + 1, "number", columns=["a", "b"]) == {
+        "mae a": 1,
+        "mae b": 1,
+        "rmse a": 1,
+        "rmse b": 1,
+    }
+    for values, kind, wanted in ((numbers, "number", "2 names"), (scores, "binary", "none")):
+        with pytest.raises(ValueError, match=f"columns: expected {wanted}, got 1$"):
+            graph_metrics(values, torch.zeros_like(values), kind, columns=["a"])
     found = graph_metrics(scores, torch.tensor([1, 0, 0]), "binary")
     assert found == pytest.approx({"auc": 1, "aupr": 1, "accuracy": 2 / 3, "f1": 2 / 3})
     one = graph_metrics(scores, torch.tensor([1, 1, 1]), "binary")
