@@ -140,13 +140,12 @@ class CachedTuples(SelectedTuples):
         if self.select is None:
             options = self._cached_options()
             return self._join_heads(cache.attend(q, keys, values, counts=counts, **options))
-        chosen = isinstance(cache, ChosenSlots)
         require(
-            chosen != isinstance(self.select, Linear),
+            isinstance(cache, ChosenSlots) != isinstance(self.select, Linear),
             f"[{type(self).__name__}] cache: expected one of this layer's make_static_cache()",
         )
         positions, real = cache._extend(q, keys, values, counts)
-        if chosen:
+        if isinstance(cache, ChosenSlots):
             out = self._attend_to_chosen_slots(x, q, cache, positions, real)
         else:
             out = self._attend_linearly_to_slots(q, cache, positions, real)

@@ -169,6 +169,8 @@ class LayerState(SettableState):
 
     # The layer's constructor sets them.
     heads: int
+    kv_heads: int
+    head_dim: int
     orders: tuple[int, ...] | None
     select: Select | None
     dropout: float

@@ -106,8 +106,8 @@ class Neighbours(Select):
 
     def __post_init__(self) -> None:
         if self.edge_index is not None:
-            edges = edges_of("Neighbours", self.edge_index, self.adjacency)
-            object.__setattr__(self, "adjacency", edges)
+            pairs = edges_of("Neighbours", self.edge_index, self.adjacency)
+            object.__setattr__(self, "adjacency", pairs)
             object.__setattr__(self, "edge_index", None)
         if self.nodes is not None:
             require_whole("[Neighbours] ", nodes=self.nodes)

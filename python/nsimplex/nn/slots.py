@@ -4,6 +4,7 @@ orders."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,10 +48,7 @@ class GroupSlots(StaticCache):
         self.window = [width for cache in caches for width in cache.window]
         self.keys = [keys for cache in caches for keys in cache.keys]
         self.values = [values for cache in caches for values in cache.values]
-
-    @property
-    def lengths(self) -> Tensor:
-        return self.caches[0].lengths
+        self.lengths = caches[0].lengths  # which changes in place
 
     def check(self) -> None:
         for cache in self.caches:
@@ -70,8 +68,8 @@ class GroupSlots(StaticCache):
         for cache in self.caches:
             cache.reset()
 
-    def append(self, *_: object, **__: object) -> None:
+    def append(self, *_: Any, **__: Any) -> None:
         raise ValueError("[GroupSlots] append: expected a cache of one order; the layer fills this")
 
-    def attend(self, *_: object, **__: object) -> Tensor:
+    def attend(self, *_: Any, **__: Any) -> Any:
         raise ValueError("[GroupSlots] attend: expected a cache of one order; the layer fills this")
