@@ -183,11 +183,10 @@ def graph_metrics(
         TypeError: targets of another dtype.
     """
     at = "[graph_metrics] "
-    if columns and (target != "number" or len(columns) != values.size(-1) or len(columns) == 1):
-        wanted = (
-            f"{values.size(-1)} names" if target == "number" and values.size(-1) > 1 else "none"
-        )
-        raise ValueError(f"{at}columns: expected {wanted}, got {len(columns)}")
+    several = target == "number" and values.size(-1) > 1
+    if columns and not (several and len(columns) == values.size(-1)):
+        expected = f"{values.size(-1)} names" if several else "none"
+        raise ValueError(f"{at}columns: expected {expected}, got {len(columns)}")
     if target not in JUDGE:
         raise ValueError(f"{at}target: expected one of {', '.join(JUDGE)}, got {target!r:.40}")
     if values.dim() != 2 or not values.is_floating_point():
