@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
@@ -23,6 +24,7 @@ CHECKPOINT_FILE = "checkpoint.safetensors"
 CONFIG_FILE, METRICS_FILE = "config.toml", "metrics.jsonl"
 INFO_FILE = "info.json"  # what a page tells about the build
 _FORMAT = "nsimplex graph checkpoint 2"
+_DRAWN_AT_ONCE = 624  # numbers of torch's generator
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -91,6 +93,8 @@ def read_checkpoint(
     for name in file.names:
         if name not in known:
             file.fail(f"its tensor {quoted(name)} belongs to no such training")
+    for name in generators:
+        _require_generator(file, found[name])
     try:
         generator.set_state(found["generator"])
         torch.set_rng_state(found["default"])
@@ -102,6 +106,14 @@ def read_checkpoint(
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": moments, "param_groups": groups})
     return state
+
+
+def _require_generator(file: Safetensors, state: Tensor) -> None:
+    """Check that what is left of the numbers of a generator does not pass their end, beyond which
+    torch would read."""
+    left, _, place = struct.unpack("<iiQ", state[8:24].numpy().tobytes())
+    if left < 1 or place + left > _DRAWN_AT_ONCE + 1:
+        file.fail("the state of a generator of random numbers is damaged")
 
 
 def _fitting(file: Safetensors, name: str, own: Tensor) -> Tensor:
