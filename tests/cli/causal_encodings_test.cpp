@@ -83,7 +83,7 @@ TEST_F(CausalEncodings, ClassifyComparesEveryEncoding) {
 TEST_F(CausalEncodings, ClassifyComparesCapeWithLogisticRegressionSplitBySplit) {
   auto words = with(command("classify"),
                     {"--labels", labels_, "--splits", "2", "--json", "--encodings", "cape"});
-  words[4] = "2";  // seeds
+  words[5] = "2";  // seeds
   const Finished done = run(words);
   ASSERT_EQ(done.code, 0) << done.err;
   const auto lines = json_of(done.out);
