@@ -16,7 +16,7 @@
 namespace nsimplex::training {
 
 std::string unreadable(const std::string& path, const std::string& why) {
-  return "cannot read " + path + ": " + why;
+  return "cannot read " + path + ": " + why.substr(0, 400);  // which may repeat a long text
 }
 
 void require_same(const nlohmann::json& given, const nlohmann::json& own, const std::string& name) {

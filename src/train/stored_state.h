@@ -42,9 +42,7 @@ auto from_header(const io::Safetensors& file, const std::string& path, const std
     } catch (const std::out_of_range&) {
       throw InputError("the header has no " + name);
     } catch (const nlohmann::json::exception& error) {
-      // The error of a long text repeats the text.
-      throw InputError("the header's " + name +
-                       " is damaged: " + std::string(error.what()).substr(0, 200));
+      throw InputError("the header's " + name + " is damaged: " + error.what());
     }
   });
 }
