@@ -222,7 +222,12 @@ def test_a_model_of_features_predicts_as_it_was_trained_or_not(
     changes = Changes(source, tmp_path / "model.safetensors", "model")
 
     def read():
-        return commands.read(["causal", "predict", changes.path, table])
+        try:
+            return commands.read(["causal", "predict", changes.path, table])
+        except ValueError as error:  # a model of features by other names is one
+            if str(error).startswith("TABLE: expected one column"):
+                return ""
+            raise
 
     def taken(what, change, out):
         return "not finite" if "nan" in out or "inf" in out else None
