@@ -149,7 +149,8 @@ def test_changed_weights_are_one_line_with_their_file(kind, stored, tmp_path, co
 
     def taken(what, data, model):
         same = all(tensor.equal(own[name]) for name, tensor in model.state_dict().items())
-        return None if same else "other weights"
+        # Whole numbers are the weights of quantised models.
+        return None if same or what.endswith("dtype='I32'") else "other weights"
 
     changes = some(changed_header(path.read_bytes()), count)
     tried, refused = sweep(changes, write, lambda: from_pretrained(folder), folder, taken)
