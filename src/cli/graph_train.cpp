@@ -197,6 +197,7 @@ void add_graph_train(CLI::App& parent, Session& session) {
   GraphTrainOptions& o = *options;
   const auto count = within(int64_t{0}, int64_t{1} << 20);
   const auto positive = within(int64_t{1}, int64_t{1} << 20);
+  const auto encodings = within(int64_t{0}, int64_t{1024});
   const auto data = option_adder(command, "Data");
   command.add_option("--task", o.task, "What the target belongs to: graph, node, edge, hyperedge")
       ->required()
@@ -244,8 +245,9 @@ void add_graph_train(CLI::App& parent, Session& session) {
       ->group("Model");
   command.add_flag("--local", o.local, "No attention between tuples that share no node")
       ->group("Model");
-  model("--random-walk", o.random_walk, "Number of random-walk encodings of nodes")->check(count);
-  model("--laplacian", o.laplacian, "Number of Laplacian encodings of nodes")->check(count);
+  model("--random-walk", o.random_walk, "Number of random-walk encodings of nodes")
+      ->check(encodings);
+  model("--laplacian", o.laplacian, "Number of Laplacian encodings of nodes")->check(encodings);
   model("--dropout", o.dropout, "Rate of dropout")->check(within(0.0, 0.99));
   const auto training = option_adder(command, "Training");
   training("--epochs", o.epochs, "Most epochs")->check(positive);

@@ -13,7 +13,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from .._arguments import describe
 from .._options import taken
 from ..attention import attention
-from .masks import Seen, kind_of, make_mask
+from .mask_reading import Seen, kind_of, make_mask
 
 __all__ = ["attend", "attention_forward", "require_causal_model", "require_computed"]
 

@@ -24,7 +24,7 @@ from ..nn.checks import MOST_AXES, require, require_name, require_scale, require
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
 from .attention_functions import attend, require_causal_model
-from .masks import stored
+from .mask_reading import stored
 from .model_files import config_told, require_enough_weights, require_plain_fields, weights_told
 
 __all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]

@@ -23,7 +23,7 @@ from ..nn.upcycling import (
 )
 from .attention_functions import attend, require_causal_model, require_computed
 from .families import layers_of, require_convertible, require_ordinary, require_plain_weights
-from .masks import stored
+from .mask_reading import stored
 
 __all__ = ["build_tuples", "convert"]
 

@@ -214,7 +214,7 @@ def test_a_model_of_features_predicts_as_it_was_trained_or_not(
     rows = [[i % 5 / 4, i % 7 / 6, i % 3] for i in range(40)]
     table.write_text("x,y,z\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     (tmp_path / "labels.csv").write_text("kind\n" + "a\nb\n" * 20)
-    line = [executable, "causal", "classify", table, "--out", folder, "--save-models"]
+    line = [executable, "causal", "task", "classify", table, "--out", folder, "--save-models"]
     line += ["--labels", tmp_path / "labels.csv", "--encodings", "cape", "--values", "linear"]
     options = "--restore-epochs 1 --epochs 1 --seeds 1 --splits 1 --width 24 --layers 1 --threads 1"
     subprocess.run([*line, *options.split()], check=True, capture_output=True)
@@ -260,3 +260,7 @@ def test_sizes_beyond_the_machine_are_one_line(text, tmp_path, commands):
         done = commands.run([*line, name, 2**40])
         assert done["code"] == 2 and f"{name}: expected" in done["err"], done
         assert done["err"].count("\n") == 1
+    for name in ("--random-walk", "--laplacian"):
+        done = commands.run(["graph", "train", tmp_path, "--task", "graph", name, 2**20])
+        assert done["code"] == 2 and done["err"].count("\n") == 1, done
+        assert f"{name}: expected a whole number from 0 to 1024, got 1048576" in done["err"]
