@@ -120,10 +120,11 @@ def checked(
 
 def checked_methods(cls: _Class) -> _Class:
     """The class, whose public methods and constructor are :func:`checked` under its name."""
-    if dataclasses.is_dataclass(cls):  # whose bases may be of other modules
-        hints = typing.get_type_hints(cls)
-        own: Any = cls.__init__
-        own.__annotations__ = {each.name: hints[each.name] for each in dataclasses.fields(cls)}
+    made: Any = cls
+    if dataclasses.is_dataclass(made):  # whose bases may be of other modules
+        hints = typing.get_type_hints(made)
+        own: Any = made.__init__
+        own.__annotations__ = {each.name: hints[each.name] for each in dataclasses.fields(made)}
     for name, member in list(vars(cls).items()):
         if name != "__init__" and name.startswith("_"):
             continue

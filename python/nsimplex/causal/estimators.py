@@ -258,7 +258,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
                 )
             names = [given[column] for column in columns]
         else:
-            names = self.names_ or [f"x{column}" for column in columns]
+            names = self._fitted("names_") or [f"x{column}" for column in columns]
         return numpy.asarray(names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
@@ -295,13 +295,14 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
     ) -> None:
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
         kinds, label = self._table.kinds(kept, all_names), type(self).__name__
-        columns = KeptColumns(all_names, self.n_features_in_, kept.columns)
+        width: int = self._fitted("n_features_in_")
+        columns = KeptColumns(all_names, width, kept.columns)
         forbidden = [  # columns that are dropped have no edges
             pair
             for pair in column_pairs(label, "forbidden", forbidden)
             if not any(columns.is_left_out(entry) for entry in pair)
         ]
-        whole = Columns(all_names, self.n_features_in_)
+        whole = Columns(all_names, width)
         known: dict[str, Any] = dict(
             forbidden=numbered_pairs(label, "forbidden", forbidden, columns),
             required=numbered_pairs(label, "required", required, columns),

@@ -183,7 +183,7 @@ def fit(
         groups=taken_column("fit", "groups", adata, groups)[1],
         targets=_of_genes(adata, genes, taken_column("fit", "targets", adata, targets)[1], others),
     )
-    used = numpy.flatnonzero(mask)[pipeline.columns_]
+    used = numpy.flatnonzero(mask)[pipeline._fitted("columns_")]
 
     def spread(matrix: Tensor) -> Any:
         """A matrix of the genes used as one of all genes."""

@@ -22,6 +22,7 @@ from .tuple_terms import (
     admitted,
     at,
     begin_of,
+    cap_slope,
     capped,
     dropout_factor,
     end_of,
@@ -249,7 +250,7 @@ def attention_backward_keys_kernel(
 
         s = tl.dot(kt, tl.trans(u), input_precision=PRECISION)
         if CAP > 0:
-            s, cap_slope = capped(s, CAP)
+            s = capped(s, CAP)
         p, x = weights_of(s, added, base[None, :], shift[None, :], factor[None, :], scale,
                           NORMALIZER, ADDED, SCALED, False)
         p = tl.where(pair, p, 0.0)
@@ -271,7 +272,7 @@ def attention_backward_keys_kernel(
                 slope = tl.where(pair, slope, 0.0)
             slope = without_whole(slope, p, ROUNDED)
             if CAP > 0:
-                slope = slope * cap_slope
+                slope = slope * cap_slope(s, CAP)
             ds = (slope * (dp * output_scale - delta[None, :])).to(type)
         if WANT_V:
             dv = tl.dot(w.to(type), g, dv, input_precision=PRECISION)

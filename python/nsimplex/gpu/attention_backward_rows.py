@@ -25,6 +25,7 @@ from .tuple_terms import (
     admitted,
     at,
     begin_of,
+    cap_slope,
     capped,
     dropout_factor,
     end_of,
@@ -54,7 +55,7 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
     vt = load_rows(vp + start64 * v_stride, n * v_stride, cv, column, DV, DVP)
     s = tl.dot(u, tl.trans(kt), input_precision=PRECISION)
     if CAP > 0:
-        s, cap_slope = capped(s, CAP)
+        s = capped(s, CAP)
     p, x = weights_of(s, added, base, shift, factor, scale, NORMALIZER, ADDED, SCALED, not MASKED)
     if MASKED:
         p = tl.where(pair, p, 0.0)
@@ -72,7 +73,7 @@ def _tile(u, g, du, y, share, shift, delta, base, factor, kp, vp, k_stride, v_st
             slope = tl.where(pair, slope, 0.0)
         slope = without_whole(slope, p, ROUNDED)
         if CAP > 0:
-            slope = slope * cap_slope
+            slope = slope * cap_slope(s, CAP)
         ds = (slope * (dp * output_scale - delta)).to(kt.dtype)
     if NEED_Y:
         if SUM:

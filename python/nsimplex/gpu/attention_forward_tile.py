@@ -33,7 +33,7 @@ def softmax_tile(
         kt = tl.load(k_place, mask=(c < D)[None, :], other=0.0)
     s = tl.dot(u, tl.trans(kt), input_precision=PRECISION)
     if CAP > 0:
-        s, _ = capped(s, CAP)
+        s = capped(s, CAP)
     if NORMALIZER == SOFTMAX:
         if ADDED:
             new_base = tl.maximum(base, tl.max(tl.where(pair, added, float("-inf")), 1))

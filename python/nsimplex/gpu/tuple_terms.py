@@ -139,9 +139,14 @@ def sigmoid(x):
 
 @triton.jit
 def capped(s, CAP: tl.constexpr):
-    """CAP tanh(s / CAP), a soft cap, and its derivative."""
-    y = 1.0 - 2.0 / (1.0 + tl.exp2(s * (2.0 * LOG2E / CAP)))
-    return CAP * y, 1.0 - y * y
+    """CAP tanh(s / CAP), a soft cap."""
+    return CAP * (1.0 - 2.0 / (1.0 + tl.exp2(s * (2.0 * LOG2E / CAP))))
+
+
+@triton.jit
+def cap_slope(s, CAP: tl.constexpr):
+    """The derivative of a soft cap whose result is s."""
+    return 1.0 - (s / CAP) * (s / CAP)
 
 
 @triton.jit
