@@ -123,7 +123,7 @@ def checked_methods(cls: _Class) -> _Class:
     made: Any = cls
     if dataclasses.is_dataclass(made):  # whose bases may be of other modules
         hints = typing.get_type_hints(made)
-        own: Any = made.__init__
+        own: Any = vars(made)["__init__"]
         own.__annotations__ = {each.name: hints[each.name] for each in dataclasses.fields(made)}
     for name, member in list(vars(cls).items()):
         if name != "__init__" and name.startswith("_"):
