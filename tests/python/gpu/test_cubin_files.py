@@ -273,6 +273,7 @@ OPTIONS = {
     "distinct": {"distinct": "with_query"},
     "dropout_p": {"dropout_p": 0.5, "seed": 1},
     "query_positions": {"query_positions": torch.tensor([0]), "causal": True},
+    "softcap": {"softcap": 0.5},
 }
 attention(causal=True)
 print(len(driver.made))
