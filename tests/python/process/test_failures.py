@@ -224,7 +224,7 @@ def test_pages_that_are_not_there_are_told_with_the_files_name(
 def test_memory_that_is_not_there_is_told_in_one_line(executable, inputs, tmp_path):
     """Of tensors, too, whose allocations fail inside of torch."""
     line = (
-        f"ulimit -v 4000000; exec '{executable}' lm train --text '{inputs['TEXT']}' --width 9000 "
+        f"ulimit -v 2500000; exec '{executable}' lm train --text '{inputs['TEXT']}' --width 8000 "
         "--heads 2 --layers 2 --steps 2"
     )
     done = subprocess.run(
