@@ -122,16 +122,6 @@ def test_no_two_libraries_of_the_process_define_the_same_data(build):
         assert not names[one] & names[other], (one, other)
 
 
-def test_an_allocation_that_fails_is_one_line(build):
-    command = (
-        "ulimit -v 3000000; exec bin/nsimplex lm train --text ../../README.md --out /nonexistent/x "
-        "--width 40000 --layers 8 --steps 1"
-    )
-    done = subprocess.run(["bash", "-c", command], cwd=build, capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    assert len(done.stderr.splitlines()) == 1 and "memory" in done.stderr, done.stderr
-
-
 def test_a_file_that_may_not_grow_is_one_line(build, tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 50)
     run = (
