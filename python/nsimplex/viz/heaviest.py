@@ -92,7 +92,7 @@ def heaviest_tuples(
     )
     if queries is not None:
         call = call.rows(rows_of("heaviest_tuples", queries, query.size(2), query.device))
-    return heaviest(call, count)
+    return heaviest(call, count, "heaviest_tuples")
 
 
 def check_heads(function: str, query: Tensor, keys: Sequence[Tensor]) -> None:
@@ -120,8 +120,12 @@ def rows_of(
 
 
 @torch.no_grad()
-def heaviest(call: AttentionCall | AugmentedCall, count: int) -> HeaviestTuples:
+def heaviest(
+    call: AttentionCall | AugmentedCall, count: int, function: str = "view"
+) -> HeaviestTuples:
     """The heaviest tuples of all queries of a call."""
+    if isinstance(call, AttentionCall):
+        _require_order_of_scores(function, call.options)
     call = call.double()
     length = call.query.size(2)
     each = math.prod((call.query.size(0), call.query.size(1), *(k.size(2) for k in call.keys)))
@@ -137,6 +141,18 @@ def heaviest(call: AttentionCall | AugmentedCall, count: int) -> HeaviestTuples:
     return HeaviestTuples(
         torch.cat([part.indices for part in parts], 2), torch.cat([p.weights for p in parts], 2)
     )
+
+
+def _require_order_of_scores(function: str, options: dict[str, Any]) -> None:
+    """Tuples are chosen by their scores before a soft cap, which keeps their order by itself."""
+    softcap, mask = options.get("softcap"), options.get("mask")
+    if softcap is None or mask is None or not mask.is_floating_point():
+        return
+    if (mask[(mask >= -_MOST_MASK) & mask.isfinite()] != 0).any():
+        raise ValueError(
+            f"[{function}] softcap: expected none beside a mask of numbers, which change the order "
+            f"of capped logits, got {softcap}"
+        )
 
 
 def _heaviest(call: AttentionCall | AugmentedCall, count: int) -> HeaviestTuples:
@@ -214,11 +230,6 @@ def _of_single_heads(call: AttentionCall) -> tuple[dict[str, Any], Tensor, list[
             mask = mask.masked_fill(mask < -_MOST_MASK, -torch.inf)
             finite = mask[mask.isfinite()]
             most += float(finite.abs().max()) if finite.numel() else 0.0
-            if options.get("softcap") is not None and (finite != 0).any():
-                raise ValueError(
-                    "[view] softcap: expected none beside a mask of numbers, which change the "
-                    f"order of capped logits, got {options['softcap']}"
-                )
         if mask.dim() == order + 3:
             mask = mask.expand(batch, heads, *mask.shape[2:]).flatten(0, 1)[:, None]
         elif mask.dim() == order + 2 and mask.size(0) > 1:

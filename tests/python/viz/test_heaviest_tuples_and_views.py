@@ -228,6 +228,10 @@ def test_the_page_draws_in_a_browser(tmp_path, opened):
             lambda q, k: viz.view(q, k, softcap=1.0, mask=torch.eye(T)[None, None, None]),
             r"\[view\] softcap",
         ),
+        (
+            lambda q, k: viz.heaviest_tuples(q, k, 1, softcap=1.0, mask=torch.ones(1, 1, T, T, T)),
+            r"\[heaviest_tuples\] softcap",
+        ),
         (lambda q, k: viz.view(q, k).sinks(-1), r"\[TupleView\] count: expected 0 or more, got -1"),
         (lambda q, k: viz.views(torch.nn.Linear(2, 2), torch.ones(1, 2)), r"\[views\] model"),
         (lambda q, k: viz.save_page([], "x.html"), r"\[save_page\] views: expected"),
