@@ -46,7 +46,7 @@ def layer_lipschitz_bound(record: RecordedCall, radius: float) -> float | None:
     keys changes no norm.
     """
     call = record.call
-    if call is None or not _covered(call):
+    if call is None or not has_plain_weights(call):
         return None
     found = projections(record.module, call)
     if found is None or record.before is None:
@@ -114,7 +114,8 @@ def _norm(matrix: Tensor) -> float:
     return float(torch.linalg.matrix_norm(matrix, 2))
 
 
-def _covered(call: AttentionCall) -> bool:
+def has_plain_weights(call: AttentionCall) -> bool:
+    """Whether the weights are softmaxes of products of channels, as the bounds require."""
     options = call.options
     return (
         options.get("form", "product") == "product"

@@ -20,7 +20,7 @@ from .._whole_file import require_kind, whole_file
 from .ascent import Ascent, NoGradient
 from .attention_calls import AttentionCall
 from .call_recorder import RecordedCall, run_recorded
-from .layer_bounds import layer_lipschitz_bound
+from .layer_bounds import has_plain_weights, layer_lipschitz_bound
 from .layer_report import LayerReport, table_cells
 from .lipschitz import jacobian_norm
 from .sensitivity import inf_rms, sensitivity, sensitivity_bounds, sharpness, sharpness_bounds
@@ -297,14 +297,7 @@ def operator_derivatives(call: AttentionCall, options: Ascent) -> dict[str, Any]
         sensitivity=_number(sensitivity(function, inputs, options=options).value.max()),
         sharpness=_number(sharpness(function, inputs, options=options).value.max()),
     )
-    given = call.options
-    if (
-        given.get("form", "product") == "product"
-        and given.get("reduce", "product") == "product"
-        and given.get("normalizer", "softmax") == "softmax"
-        and not given.get("augment")
-        and given.get("softcap") is None
-    ):
+    if has_plain_weights(call):
         rms = [float(inf_rms(x)) for x in inputs]
         sizes = (order, call.query.size(-1), call.values[0].size(-1), call.scale, rms)
         if all(each > 0 for each in rms):
