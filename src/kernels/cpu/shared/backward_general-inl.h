@@ -50,7 +50,9 @@ class GeneralBackward {
         const typename TupleFilter<T>::Columns columns(part, r);
         filter_.adjust(strip + r, columns, rows_.base[strip + r], p + r * kPanelKeys);
         weigh_row(weigh, strip + r, columns.begin, columns.end, values != nullptr);
-        if (filter_.caps() && values) multiply_columns(ds, slopes_, r, columns);
+        if (!filter_.caps() || !values) continue;
+        const int64_t at = r * kPanelKeys + columns.begin;
+        multiply_rows(ds + at, ds + at, slopes_ + at, columns.end - columns.begin);
       }
     });
     for (R* const array : {p, ds}) {  // rows of padding
@@ -59,15 +61,6 @@ class GeneralBackward {
   }
 
  private:
-  static void multiply_columns(R* to, const R* factors, int row,
-                               const typename TupleFilter<T>::Columns& columns) {
-    const Tag<R> d;
-    for (int64_t c = row * kPanelKeys + columns.begin; c < row * kPanelKeys + columns.end;
-         c += kLanes<R>) {
-      hn::Store(hn::Mul(hn::Load(d, to + c), hn::Load(d, factors + c)), d, to + c);
-    }
-  }
-
   template <class Weigher>
   HWY_INLINE void weigh_row(Weigher weigh, int row, int begin, int end, bool want_ds) {
     const Tag<R> d;

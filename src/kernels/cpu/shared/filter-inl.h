@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "hwy/contrib/math/math-inl.h"
+#include <hwy/contrib/math/math-inl.h>
 #include "kernels/common/tuple_hash.h"
 #include "kernels/cpu/shared/rows-inl.h"
 
