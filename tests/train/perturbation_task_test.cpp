@@ -95,11 +95,12 @@ TEST(DrawPerturbations, NamesWhatCannotBe) {
     change(options);
     return test::input_error_of([&] { draw_perturbations(options, 1); });
   };
-  EXPECT_EQ(error([](auto& o) { o.rows = 101; }), "rows: expected 1 to 100 observations, got 101");
+  EXPECT_EQ(error([](auto& o) { o.rows = 101; }),
+            "--rows: expected 1 to 100 observations, got 101");
   EXPECT_EQ(error([](auto& o) { o.most_changed = 7; }),
             "--most-changed: expected 1 to 6 of the features, got 7");
   EXPECT_EQ(error([](auto& o) { o.unseen = 1; }),
-            "unseen: expected a share between 0 and 1, got 1");
+            "--test: expected a share between 0 and 1, got 1");
   EXPECT_EQ(error([](auto& o) { o.asked = 9; }),
             "--doubles: expected 0 or more and, with --asked, at most 7 pairs, got 3 and 9");
 }
