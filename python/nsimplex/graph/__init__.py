@@ -33,7 +33,8 @@ from .collate import (
 from .conversion_checks import ConversionWarning
 from .conversions import from_dense, from_edge_index, from_scipy
 from .curvature import EdgeCurvatures, edge_curvatures
-from .frameworks import from_dgl, from_pyg, to_pyg
+from .dgl_graphs import from_dgl, to_dgl
+from .frameworks import from_pyg, to_pyg
 from .graph_data import GraphData
 from .graph_scores import (
     Split,
@@ -124,6 +125,7 @@ __all__ = [
     "soft_f1_loss",
     "split_graphs",
     "split_rows",
+    "to_dgl",
     "to_networkx",
     "to_pyg",
     "tuple_batch",

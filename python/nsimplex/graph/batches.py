@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +13,8 @@ from .._arguments import checked, describe
 from .._choices import Symmetry
 from .._library import operators
 from .._pytree import TensorRecord, tensor_record
+
+_Values = TypeVar("_Values", Tensor, "Tensor | None")
 
 __all__ = [
     "DerivedTuples",
@@ -223,6 +225,12 @@ def _sliced(at: str, which: slice, count: int) -> Tensor:
     except (TypeError, ValueError):
         raise TypeError(f"[{at}] index: expected a slice of whole numbers, got {which}") from None
     return chosen.start + chosen.step * torch.arange(len(chosen))
+
+
+def widened(values: _Values) -> _Values:
+    """Whole numbers of fewer bits as int64; others stay."""
+    narrow = (torch.int32, torch.int16, torch.int8, torch.uint8)
+    return values.long() if isinstance(values, Tensor) and values.dtype in narrow else values
 
 
 def numbers_of(offsets: Tensor) -> Tensor:

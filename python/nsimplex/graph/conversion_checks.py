@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._arguments import describe
 from .._choices import Level
+from .batches import widened
 from .graph_data import GraphData, concatenate_data
 
 #: Names that libraries give to the weights of edges. Without its weights it is another graph.
@@ -270,16 +271,18 @@ def require_choice(at: str, name: str, value: object, names: tuple[str, ...]) ->
         raise ValueError(f"{at}{name}: expected one of {known}, got {describe(value)}")
 
 
-def require_index(at: str, name: str, index: Tensor) -> None:
+def index_of(at: str, name: str, index: Tensor) -> Tensor:
+    """An index [2, E] in int64. One without columns may have any dtype, as an empty list has."""
     if not isinstance(index, Tensor) or index.is_meta or index.layout != torch.strided:
         raise TypeError(f"{at}{name}: expected a dense int64 tensor, got {describe(index)}")
-    if index.dtype != torch.int64:
+    index = widened(index)
+    if index.dtype != torch.int64 and index.numel():
         raise TypeError(f"{at}{name}: expected int64, got {index.dtype}")
     if index.dim() != 2 or index.size(0) != 2:
-        hint = ""
-        if index.dim() == 2 and index.size(1) == 2:
-            hint = f"; [E, 2] is transposed, pass {name}.t()"
+        turned = index.dim() == 2 and index.size(1) == 2
+        hint = f"; [E, 2] is transposed, pass {name}.t()" if turned else ""
         raise ValueError(f"{at}{name}: expected shape [2, E], got {list(index.shape)}{hint}")
+    return index.to(torch.int64)
 
 
 _MOST_NODES = 2**31  # a pair of nodes is one number of 64 bits
@@ -317,6 +320,7 @@ def require_nodes(at: str, name: str, index: Tensor, nodes: int) -> None:
 
 
 def offsets_of(at: str, batch: Tensor | None, nodes: int, graphs: int | None) -> Tensor:
+    batch = widened(batch)
     if batch is None:
         if graphs not in (None, 1):
             raise ValueError(f"{at}num_graphs: expected batch with more than one, got {graphs!r}")
@@ -349,6 +353,7 @@ def finite_features(at: str, name: str, features: Tensor | None, rows: int) -> T
         return None
     if not isinstance(features, Tensor) or features.is_meta or features.layout != torch.strided:
         raise TypeError(f"{at}{name}: expected a dense tensor, got {describe(features)}")
+    features = widened(features)
     if not (features.is_floating_point() or features.dtype == torch.int64):
         raise TypeError(f"{at}{name}: expected floating point or int64, got {features.dtype}")
     if features.dim() == 1:
@@ -378,6 +383,7 @@ def level_targets(
         raise TypeError(f"{at}targets: expected a dense tensor, got {describe(targets)}")
     if targets.is_complex():
         raise TypeError(f"{at}targets: expected numbers or classes, got {targets.dtype}")
+    targets = widened(targets)
     rows = targets.view(1) if targets.dim() == 0 else targets
     for name, count in counts.items():
         if level in ("", name) and len(rows) == count:

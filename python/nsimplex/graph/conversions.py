@@ -13,6 +13,7 @@ from .batches import TupleBatch
 from .conversion_checks import (
     crossing_rows,
     finite_features,
+    index_of,
     level_targets,
     matrix_entries,
     merged_rows,
@@ -21,7 +22,6 @@ from .conversion_checks import (
     reduced_rows,
     renamed,
     require_choice,
-    require_index,
     require_nodes,
     require_ones,
 )
@@ -50,12 +50,12 @@ def from_edge_index(
     and targets of edges follow them. ``origin`` names the column that each row comes from.
 
     Args:
-        edge_index: int64 [2, E], nodes numbered through the whole batch.
+        edge_index: whole numbers [2, E], nodes numbered through the whole batch.
         num_nodes: n; None: the rows of ``node_features``, else the length of ``batch``, else one
             more than the largest node.
         edge_features: [E, d] or [E], floating, or int64 codes.
-        batch: int64 [n], the graph of every node, in ascending order; None: one graph.
-        node_features: [n, d] or [n], floating, or int64 codes.
+        batch: whole numbers [n], the graph of every node, in ascending order; None: one graph.
+        node_features: [n, d] or [n], floating, or whole codes, which become int64.
         targets: one row per graph, node or edge. NaN marks a missing target.
         level: whose targets they are, "graph", "node" or "edge"; "": the first of these with as
             many members as targets have rows.
@@ -78,7 +78,7 @@ def from_edge_index(
     at = "[from_edge_index] "
     require_choice(at, "directions", directions, get_args(Directions))
     require_choice(at, "duplicates", duplicates, get_args(Duplicates))
-    require_index(at, "edge_index", edge_index)
+    edge_index = index_of(at, "edge_index", edge_index)
     columns = edge_index.size(1)
     nodes = node_count(at, num_nodes, node_features, batch, edge_index)
     require_nodes(at, "edge_index", edge_index, nodes)

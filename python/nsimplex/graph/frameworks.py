@@ -1,9 +1,10 @@
-"""Graphs from and to PyTorch Geometric and DGL, which this import does not need."""
+"""Graphs from and to PyTorch Geometric, which this import does not need."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from .conversions import from_edge_index
 from .graph_data import GraphData
 from .hyperedges import from_hyperedge_index
 
-__all__ = ["from_dgl", "from_pyg", "to_pyg"]
+__all__ = ["from_pyg", "graphs_of", "to_pyg"]
 
 
 @checked
@@ -45,8 +46,9 @@ def from_pyg(
     """Graphs of PyTorch Geometric: a ``Data``, ``Batch``, ``HyperGraphData`` or a list of these.
 
     PyTorch Geometric lists both directions of an undirected edge, and so does the result. A batch
-    is converted as a whole, without a loop over its graphs. Attributes that are not taken, such as
-    ``pos`` and masks, are named in one :class:`ConversionWarning`.
+    is converted as a whole, without a loop over its graphs. ``pos`` becomes ``positions``, and
+    flags of nodes whose names end in "_mask" become ``masks``, if all graphs have them. Other
+    attributes that are not taken are named in one :class:`ConversionWarning`.
 
     Args:
         data: the graphs, on the CPU.
@@ -73,12 +75,17 @@ def from_pyg(
     taken = _TAKEN | {*node_features, *edge_features, target}
     for each in several:
         _require_pyg(at, each)
-        made.append(
-            _from_pyg(at, each, node_features, edge_features, target, level, directions, duplicates)
+    every = [_pyg_attributes(each) for each in several]
+    somewhere = {name for own in every for name in own if any(name not in o for o in every)}
+    for each, attributes in zip(several, every):
+        own = _from_pyg(
+            at, each, node_features, edge_features, target, level, directions, duplicates
         )
-        repeats += _repeats(each, made[-1])
-        for name, value in _pyg_attributes(each).items():
-            if name not in taken:
+        own, kept = with_extras(own, attributes, "pos", {*taken, *ignore, *somewhere})
+        made.append(own)
+        repeats += _repeats(each, own)
+        for name, value in attributes.items():
+            if name not in taken | kept:
                 weights = name in WEIGHTS and has_weights(value)
                 into = changing if weights else rest
                 into.setdefault(_taker(each, name, value), []).append(name)
@@ -93,8 +100,9 @@ def to_pyg(data: GraphData) -> Any:
     """The record as a ``Data`` of PyTorch Geometric, or a ``Batch`` for more than one graph.
 
     Undirected pairs become two columns of ``edge_index``. Hyperedges become a ``HyperGraphData``,
-    whose ``edge_index`` lists pairs (node, hyperedge). Targets are ``y``. Names of nodes and of
-    classes have no place there, and a :class:`ConversionWarning` says so.
+    whose ``edge_index`` lists pairs (node, hyperedge). Targets are ``y``, positions ``pos``, and
+    masks have their names. Names of nodes and of classes have no place there, and a
+    :class:`ConversionWarning` says so.
 
     Raises:
         ImportError: PyTorch Geometric is not installed.
@@ -106,21 +114,16 @@ def to_pyg(data: GraphData) -> Any:
         raise ImportError(
             "[to_pyg] PyTorch Geometric is needed: pip install torch_geometric"
         ) from None
-    named = data.names not in ((), tuple(range(data.num_nodes)))
-    for name, lost in (("names", named), ("classes", bool(data.classes))):
-        if lost:
-            warnings.warn(
-                f"[to_pyg] data: left out its {name}, for which PyTorch Geometric has no place",
-                ConversionWarning,
-                stacklevel=3,
-            )
+    say_lost("[to_pyg] ", data, "PyTorch Geometric")
     graphs = []
     for own in data:
-        parts: dict[str, Any] = {"x": own.node_features, "num_nodes": own.num_nodes}
+        parts: dict[str, Any] = {"x": own.node_features, "num_nodes": own.num_nodes, **own.masks}
+        if own.positions is not None:
+            parts["pos"] = own.positions
         if own.targets is not None:
             parts["y"] = own.targets
         if own.sizes in ((), (2,)):
-            index, rows = _edge_index(own)
+            index, rows = edge_index(own)
             parts["edge_index"] = index
             if own.edge_features:
                 parts["edge_attr"] = own.edge_features[0][rows]
@@ -135,79 +138,50 @@ def to_pyg(data: GraphData) -> Any:
     return graphs[0] if len(graphs) == 1 else Batch.from_data_list(graphs)
 
 
-@checked
-def from_dgl(
-    graph: Any,
-    *,
-    node_features: str = "feat",
-    edge_features: str = "feat",
-    target: str = "label",
-    targets: Tensor | None = None,
-    directions: Directions = "given",
-    duplicates: Duplicates = "same",
-    ignore: Sequence[str] = (),
-) -> GraphData:
-    """A graph of DGL or a batch of them.
+def say_lost(at: str, data: GraphData, package: str, targets: bool = False) -> None:
+    """Names what a record has and another package has no place for."""
+    named = data.names not in ((), tuple(range(data.num_nodes)))
+    lost = {"names": named, "classes": bool(data.classes), "targets": targets}
+    for name in (name for name, own in lost.items() if own):
+        warnings.warn(
+            f"{at}data: left out its {name}, for which {package} has no place",
+            ConversionWarning,
+            stacklevel=4,
+        )
+
+
+def graphs_of(at: str, data: Any, directions: Directions) -> GraphData:
+    """A record as it is, or graphs of PyTorch Geometric as a record.
 
     Args:
-        graph: homogeneous, on the CPU.
-        node_features, edge_features, target: names in ``ndata``, ``edata`` and ``ndata``; "": none.
-            Only the default names may be absent. Others are named in one
-            :class:`ConversionWarning`.
-        targets: targets of the graphs or edges, in place of those in ``ndata``.
-        directions, duplicates: as in :func:`from_edge_index`.
-        ignore: names in ``ndata`` and ``edata`` that are left out without a word.
-
-    Raises:
-        ValueError: as :func:`from_edge_index`; a name that is absent; weights of edges other than 1
-            that are neither taken nor ignored.
-        TypeError: another object; heterogeneous graphs, which are not supported.
+        at: begins the message if it is neither, "[fit_graphs] data: ".
     """
-    at = "[from_dgl] "
-    if not (hasattr(graph, "ndata") and hasattr(graph, "edges") and hasattr(graph, "num_nodes")):
-        raise TypeError(f"{at}graph: expected a graph of DGL, got {describe(graph)}")
-    names = dict(node_features=node_features, edge_features=edge_features, target=target)
-    for name, value in names.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{at}{name}: expected a name, got {describe(value)}")
-    if not getattr(graph, "is_homogeneous", True):
-        raise TypeError(f"{at}graph: heterogeneous graphs are not supported, got {describe(graph)}")
-    places = {
-        "node_features": (graph.ndata, (node_features, target), ("feat", "label")),
-        "edge_features": (graph.edata, (edge_features,), ("feat",)),
+    if isinstance(data, GraphData):
+        return data
+    listed = isinstance(data, (list, tuple)) and bool(data)
+    first = data[0] if listed else data
+    if hasattr(first, "edge_types") or hasattr(first, "edge_index"):
+        return from_pyg(list(data) if listed else data, directions=directions)
+    raise TypeError(f"{at}expected GraphData or graphs of PyTorch Geometric, got {describe(data)}")
+
+
+def with_extras(
+    own: GraphData, found: Mapping[str, Any], positions: str, used: Collection[str]
+) -> tuple[GraphData, set[str]]:
+    """The record with positions and masks, and the names of the attributes that these are."""
+    pos = None if positions in used else found.get(positions)
+    floating = isinstance(pos, Tensor) and pos.is_floating_point()
+    if pos is not None and not (floating and pos.dim() == 2 and len(pos) == own.num_nodes):
+        pos = None
+    masks = {
+        name: value
+        for name in list(found.keys())
+        if name.endswith("_mask") and name not in used
+        if isinstance(value := found[name], Tensor) and value.dtype == torch.bool
+        if value.dim() and len(value) == own.num_nodes
     }
-    rest: dict[str, list[str]] = {}
-    changing: dict[str, list[str]] = {}
-    for argument, (table, taken, usual) in places.items():
-        for name, wanted in names.items():
-            if wanted in taken and wanted not in ("", *usual, *list(table.keys())):
-                raise ValueError(f"{at}{name}: expected a name in graph, got {wanted!r:.60}")
-        for name in list(table.keys()):
-            if name not in taken and not name.startswith("_"):
-                weights = (argument, name) in _DGL_WEIGHTS and has_weights(table[name])
-                (changing if weights else rest).setdefault(argument, []).append(name)
-    require_taken(f"{at}graph: ", changing, ignore)
-    warn_of_rest(f"{at}graph: ", rest, ignore)
-    counts, nodes = graph.batch_num_nodes(), graph.num_nodes()
-    index = torch.stack([each.to(torch.int64) for each in graph.edges()])
-    made = renamed(
-        at,
-        from_edge_index,
-        index,
-        nodes,
-        graph.edata.get(edge_features),
-        torch.repeat_interleave(torch.arange(len(counts)), counts.to(torch.int64)),
-        node_features=graph.ndata.get(node_features),
-        targets=graph.ndata.get(target) if targets is None else targets,
-        directions=directions,
-        duplicates=duplicates,
-        num_graphs=len(counts),
-    )
-    warn_of_repeats(f"{at}graph: ", repeats_in(index, nodes), duplicates)
-    return made
-
-
-_DGL_WEIGHTS = {("edge_features", name) for name in WEIGHTS}
+    kept = {*masks, *([] if pos is None else [positions])}
+    return replace(own, positions=pos, masks=masks), kept
 
 
 #: Attributes of PyTorch Geometric that say what the graphs are.
@@ -321,7 +295,7 @@ def _columns(
     return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
 
-def _edge_index(data: GraphData) -> tuple[Tensor, Tensor]:
+def edge_index(data: GraphData) -> tuple[Tensor, Tensor]:
     """Both directions of undirected pairs, and the row of every column."""
     if not data.edges:
         return torch.empty(2, 0, dtype=torch.int64), torch.empty(0, dtype=torch.int64)

@@ -22,7 +22,16 @@ from .batches import (
 __all__ = ["GraphData", "concatenate_data"]
 
 
-@tensor_record("edges", "node_offsets", "node_features", "edge_features", "targets", "origin")
+@tensor_record(
+    "edges",
+    "node_offsets",
+    "node_features",
+    "edge_features",
+    "targets",
+    "origin",
+    "positions",
+    "masks",
+)
 @dataclass(frozen=True)
 class GraphData(TensorRecord):
     """B graphs or hypergraphs with features of nodes and edges, and targets.
@@ -46,6 +55,10 @@ class GraphData(TensorRecord):
     level: Level = ""  #: "graph", "node" or "edge": whose targets they are; "" without targets
     names: tuple = ()  #: names of the nodes; empty if the source numbers them
     classes: tuple = ()  #: names of the classes if the targets are numbers of named classes
+    #: [n, d], where the nodes are; models read them only as features
+    positions: Tensor | None = None
+    #: bool [n, ..] by their names, such as train_mask, val_mask and test_mask: nodes of a split
+    masks: dict[str, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.num_graphs
@@ -113,6 +126,8 @@ class GraphData(TensorRecord):
             targets=targets,
             origin=[each[row] for each, row in zip(self.origin, rows)],
             names=tuple(self.names[node] for node in nodes.tolist()) if self.names else (),
+            positions=None if self.positions is None else self.positions[nodes],
+            masks={name: own[nodes] for name, own in self.masks.items()},
         )
 
     def __iter__(self) -> Iterator[GraphData]:
@@ -168,7 +183,17 @@ def concatenate_data(samples: Sequence[GraphData]) -> GraphData:
         first.level,
         tuple(name for each in samples for name in each.names) if named else (),
         first.classes,
+        _joined(at, "positions", [each.positions for each in samples]),
+        _masks(at, samples),
     )
+
+
+def _masks(at: str, samples: Sequence[GraphData]) -> dict[str, Tensor]:
+    _require_one(at, "masks", [each.masks.keys() for each in samples])
+    return {
+        name: _rows_of(at, name, [each.masks[name] for each in samples])
+        for name in samples[0].masks
+    }
 
 
 def _targets(at: str, samples: Sequence[GraphData], sizes: Sequence[int]) -> Tensor | None:

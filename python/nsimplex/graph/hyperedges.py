@@ -15,6 +15,7 @@ from .batches import TupleBatch
 from .conversion_checks import (
     crossing_rows,
     finite_features,
+    index_of,
     level_targets,
     matrix_entries,
     merged_rows,
@@ -23,7 +24,6 @@ from .conversion_checks import (
     reduced_rows,
     renamed,
     require_choice,
-    require_index,
     require_nodes,
     require_ones,
 )
@@ -51,7 +51,7 @@ def from_hyperedge_index(
     is listed twice in a hyperedge counts once.
 
     Args:
-        hyperedge_index: int64 [2, incidences]: nodes, and hyperedges from 0 on.
+        hyperedge_index: whole numbers [2, incidences]: nodes, and hyperedges from 0 on.
         edge_features: [hyperedges, d] or [hyperedges].
         targets: rows of "edge" are in the order of the hyperedges, and in the result in the order
             of the lists, one after the other.
@@ -65,7 +65,7 @@ def from_hyperedge_index(
     """
     at = "[from_hyperedge_index] "
     require_choice(at, "duplicates", duplicates, get_args(Duplicates))
-    require_index(at, "hyperedge_index", hyperedge_index)
+    hyperedge_index = index_of(at, "hyperedge_index", hyperedge_index)
     node, edge = hyperedge_index
     nodes = node_count(at, num_nodes, node_features, batch, hyperedge_index[:1])
     require_nodes(at, "hyperedge_index[0]", hyperedge_index[:1], nodes)

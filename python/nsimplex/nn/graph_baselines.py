@@ -4,14 +4,14 @@ with."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from .._arguments import checked_methods
 from .._choices import GraphKernel, GraphTarget, PairTask
-from ..graph import GraphData, TupleBatch
+from ..graph import TupleBatch
 from .checks import require, require_name, require_whole
 from .graph_models import GraphInputs, GraphModel, graph_rows, mean_over_graphs, query_lists
 
@@ -98,18 +98,18 @@ class MessagePassing(GraphModel):
         self.virtual_start = nn.Parameter(torch.zeros(width)) if virtual_node else None
 
     def prepare(
-        self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
+        self, data: Any, queries: TupleBatch | Sequence[TupleBatch] | None = None
     ) -> GraphInputs:
         """Features and edges of a batch. Undirected pairs become both directions.
 
         Args:
-            data: graphs.
+            data: graphs, or what :func:`from_pyg` takes.
             queries: the pairs to predict, for the task on edges; None: those of data.
 
         Raises:
             ValueError: hyperedges of other sizes than 2, or features that are not the model's.
         """
-        at = "[MessagePassing] "
+        at, data = "[MessagePassing] ", self._graphs(data)
         others = [each.order for each in data.edges if each.order != 2 and len(each)]
         require(not others, f"{at}data: expected edges of size 2, got sizes {others}")
         pairs = [place for place, each in enumerate(data.edges) if each.order == 2]
@@ -142,7 +142,7 @@ class MessagePassing(GraphModel):
 
     def forward(
         self,
-        data: GraphData | GraphInputs,
+        data: Any,
         queries: TupleBatch | Sequence[TupleBatch] | None = None,
     ) -> Tensor:
         """Graphs, or what :meth:`prepare` made of them, to [rows, outputs]."""

@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,19 +14,21 @@ import torch
 from torch import Tensor, nn
 
 from .._arguments import describe
-from .._choices import GraphTarget, GraphTask
+from .._choices import Directions, GraphTarget, GraphTask
 from .._printable import printable
 from .._pytree import TensorRecord, tensor_record
 from .._safetensors import Safetensors, write_safetensors
 from ..equivariant_classes import TensorKind
 from ..graph import GraphData, TupleBatch, node_degrees
 from ..graph.batches import numbers_of
+from ..graph.frameworks import graphs_of
 from ..graph.liftings import (
     _all_pairs,
     with_laplacian_encodings,
     with_random_walk_encodings,
 )
 from .checks import require, require_name, require_whole
+from .graph_features import FeatureEmbedding, implied_options
 from .saved_model import SavedModel, load_weights
 
 MODEL_FILE, _FORMAT = "model.safetensors", "nsimplex graph model 2"
@@ -48,73 +50,6 @@ class GraphInputs(TensorRecord):
     rows: list[Tensor]  #: int64 tables of rows that the model needs
     graph_of_nodes: Tensor  #: int64 [n]
     graphs: Tensor  #: [B, 0]
-
-
-class FeatureEmbedding(nn.Module):
-    """Numbers through a linear map, or codes through a table with rows per column."""
-
-    starts: Tensor  #: the first row of every column in the table
-
-    def __init__(self, channels: int, codes: Sequence[int], width: int) -> None:
-        super().__init__()
-        self.codes = tuple(codes)
-        self.linear = nn.Linear(channels, width) if channels else None
-        self.table = nn.Embedding(sum(codes), width) if codes else None
-        if self.table is not None:
-            nn.init.normal_(self.table.weight, std=1 / max(len(codes), 1) ** 0.5)
-        self.constant = nn.Parameter(torch.randn(width)) if not channels and not codes else None
-        self.register_buffer("starts", self._starts(), persistent=False)
-        self.register_load_state_dict_post_hook(_start_again)
-
-    def _starts(self) -> Tensor:
-        starts = torch.tensor([0, *self.codes]).cumsum(0)[:-1] if self.codes else torch.empty(0)
-        return starts.to(torch.int64)
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.linear is not None:
-            return self.linear(x)
-        if self.table is not None:
-            return self.table(x + self.starts).sum(1)
-        assert self.constant is not None
-        return self.constant.expand(x.size(0), -1)
-
-    def none(self) -> Tensor:
-        """The features of no rows: [0, columns]."""
-        columns = len(self.codes) or (self.linear.in_features if self.linear is not None else 0)
-        return torch.empty(0, columns, dtype=torch.int64 if self.codes else torch.float32)
-
-    def check(self, at: str, name: str, x: Tensor | None, rows: int) -> Tensor:
-        """The features; no columns if neither the model nor the data has any."""
-        columns = len(self.codes) or (self.linear.in_features if self.linear is not None else 0)
-        if not columns:
-            if x is not None and x.size(1):
-                of = name.removesuffix("_features")
-                takes = f"{of}_channels" if x.is_floating_point() else f"{of}_codes"
-                raise ValueError(
-                    f"{at}{name}: expected none, because the model has no {takes}, got {x.dtype} "
-                    f"{list(x.shape)}"
-                )
-            return torch.empty(rows, 0)
-        dtype = "int64 codes" if self.codes else "floating numbers"
-        if x is None or x.size(1) != columns or x.is_floating_point() == bool(self.codes):
-            got = "none" if x is None else f"{x.dtype} {list(x.shape)}"
-            raise ValueError(f"{at}{name}: expected {dtype} [{rows}, {columns}], got {got}")
-        if self.codes and len(x):
-            low, high = x.amin(0), x.amax(0)
-            bad = ((low < 0) | (high >= torch.tensor(self.codes))).nonzero()
-            if len(bad):
-                column = int(bad[0, 0])
-                raise ValueError(
-                    f"{at}{name}: expected codes 0 to {self.codes[column] - 1} in column {column}, "
-                    f"got {int(low[column])} to {int(high[column])}"
-                )
-        return x
-
-
-def _start_again(embedding: FeatureEmbedding, keys: object) -> None:
-    """Computes the starts of columns again once weights are loaded: they are in no state dict, and
-    a model that was made on the device meta has none yet."""
-    embedding.starts = embedding._starts().to(next(embedding.parameters()).device)
 
 
 class GraphModel(nn.Module):
@@ -195,22 +130,64 @@ class GraphModel(nn.Module):
         nodes = nodes.to(dtype) if nodes.is_floating_point() else nodes
         return nodes, torch.cat(parts, 1).to(dtype)
 
+    @classmethod
+    def for_data(
+        cls, data: Any, task: GraphTask, target: GraphTarget | None = None, **options: Any
+    ) -> Any:
+        """A model with the channels, codes, sizes of edges, symmetry and outputs of the data.
+
+        Whole numbers among features are codes, one more than the largest code of each column. Whole
+        numbers among targets are classes. Flags, and numbers that are all 0, 1 or NaN, are "binary"
+        in one column and "labels" in several. Other targets are numbers.
+
+        Args:
+            data: graphs, or what :func:`from_pyg` takes.
+            task: what the outputs belong to.
+            target: the kind of the targets; None: as above. Data without targets need it.
+            **options: others of the constructor. They count before those of the data.
+
+        Raises:
+            ValueError: data without targets of the task; codes below 0 or from 10,000 on.
+
+        Example:
+            >>> MessagePassing.for_data(data, "graph", kind="gin").options["node_channels"]
+            4
+        """
+        at = f"[{cls.__name__}] "
+        require_name(at, "task", task, get_args(GraphTask))
+        own = graphs_of(f"{at}data: ", data, _directions(options))
+        known = set(inspect.signature(cls.__init__).parameters)
+        given = {name: value for name, value in options.items() if value is not None}
+        if target and "outputs" in given:
+            found = implied_options(at, replace(own, targets=None, level=""), task, "binary", known)
+            found["target"] = target
+        else:
+            found = implied_options(at, own, task, target, known)
+        for of in ("node", "edge"):
+            if {f"{of}_channels", f"{of}_codes"} & given.keys():
+                found = {name: value for name, value in found.items() if name[:5] != f"{of}_"}
+        return cls(task=task, **found | options)
+
     def prepare(
-        self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
+        self, data: Any, queries: TupleBatch | Sequence[TupleBatch] | None = None
     ) -> GraphInputs:
         raise NotImplementedError
+
+    @property
+    def directions(self) -> Directions:
+        """How the model reads edges that are listed in both directions, as :func:`from_pyg` takes
+        it."""
+        return _directions(self.options)
+
+    def _graphs(self, data: Any) -> GraphData:
+        return graphs_of(f"[{type(self).__name__}] data: ", data, self.directions)
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
         """Draws the random features of a model anew, if it has any."""
 
-    def _inputs(self, data: GraphData | GraphInputs, queries: Any) -> GraphInputs:
+    def _inputs(self, data: Any, queries: Any) -> GraphInputs:
         if isinstance(data, GraphInputs):
             return data
-        if not isinstance(data, GraphData):
-            raise TypeError(
-                f"[{type(self).__name__}] data: expected GraphData or GraphInputs, got "
-                f"{describe(data)}"
-            )
         return self.prepare(data, queries).to(self.target_mean.device)
 
     def values(self, answers: Tensor) -> Tensor:
@@ -229,14 +206,14 @@ class GraphModel(nn.Module):
     @torch.no_grad()
     def predict(
         self,
-        data: GraphData | GraphInputs,
+        data: Any,
         queries: TupleBatch | Sequence[TupleBatch] | None = None,
     ) -> Tensor:
         """Predictions [rows, outputs] for graphs, nodes, edges or hyperedges, without dropout. They
         are numbers in the unit of the targets, or probabilities.
 
         Args:
-            data: graphs, or what :meth:`prepare` made of them.
+            data: graphs, what :func:`from_pyg` takes, or what :meth:`prepare` made of them.
             queries: the tuples to predict, for tasks on edges and hyperedges; None: those of
                 data.
         """
@@ -295,6 +272,11 @@ class GraphModel(nn.Module):
             raise ValueError(f"cannot read {printable(file.path)}: {why}") from None
         load_weights(model, SavedModel(file.path, {}, weights, 0, None), None)
         return model.eval()
+
+
+def _directions(options: dict[str, Any]) -> Directions:
+    """How a model with these options reads edges that are listed in both directions."""
+    return "undirected" if options.get("symmetry") == "undirected" else "given"
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[Safetensors, dict[str, Any]]:

@@ -11,9 +11,10 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from .._arguments import learned_words
+from .._arguments import describe, learned_words
 from .._choices import GraphLoss, Level
 from ..graph import GraphData, Split, TupleBatch
+from ..graph.batches import widened
 from .graph_losses import graph_loss, graph_metrics, mean_scaled_error, require_targets
 from .graph_models import GraphInputs, GraphModel
 from .graph_ranks import GraphRanks
@@ -30,13 +31,13 @@ class GraphParts:
         self,
         model: GraphModel,
         data: GraphData,
-        split: Split,
+        split: Split | None,
         queries: TupleBatch | Sequence[TupleBatch] | None,
         targets: Tensor | None,
         batch_size: int,
     ) -> None:
         at = "[fit_graphs] "
-        self.model, self.split, self.batch_size = model, split, batch_size
+        self.model, self.batch_size = model, batch_size
         self.columns: Sequence[str] = ()  # names of several columns of numbers, for their metrics
         self.ranks = GraphRanks()
         wanted: Level = "edge" if model.task == "hyperedge" else model.task
@@ -63,15 +64,11 @@ class GraphParts:
         if not self.whole and data.targets is not targets:
             raise ValueError(f"{at}targets: expected those of data for {data.num_graphs} graphs")
         rows = _row_count(wanted, data, queries)
-        for name, part in zip(Split._fields, split):
-            named = rows if self.whole else data.num_graphs
-            if part.dtype != torch.int64 or part.dim() != 1:
-                raise TypeError(f"{at}split: expected int64 rows of {name}, got {part.dtype}")
-            if len(part) and not (part.min() >= 0 and part.max() < named):
-                raise ValueError(f"{at}split: expected {name} rows 0 to {named - 1}")
-            if not len(part) and name != "test":
-                raise ValueError(f"{at}split: expected {name} rows, got none")
+        if split is None:
+            split = _masked_split(f"{at}split: ", data, wanted)
+        split = _numbered(f"{at}split: ", split, rows if self.whole else data.num_graphs)
         require_apart(f"{at}split", split, "row" if self.whole else "graph")
+        self.split = split
         self.data, self.targets, self.level = data, targets, wanted
         kept = torch.cat([self._target_rows(part) for part in split])
         require_targets(at, targets, model.target, rows, model.options["outputs"], kept)
@@ -197,6 +194,40 @@ class GraphParts:
             return found
         scale = self.model.target_scale.cpu()
         return {"scaled_mae": mean_scaled_error(values, wanted, scale)} | found
+
+
+def _masked_split(at: str, data: GraphData, level: Level) -> Split:
+    """The split that masks of the data name."""
+    names = "train_mask", "val_mask", "test_mask"
+    training, validation, test = (data.masks.get(name) for name in names)
+    flat = all(data.masks[name].dim() == 1 for name in names if name in data.masks)
+    single = level == "node" and data.num_graphs == 1 and flat
+    if training is None or validation is None or not single:
+        got = ", ".join(f"{name} {list(data.masks[name].shape)}" for name in data.masks) or "none"
+        raise ValueError(
+            f"{at}expected a Split, or train_mask and val_mask of the nodes of one graph, got "
+            f"masks {got} of {data.num_graphs} graphs for a task on {level}s"
+        )
+    return Split(training, validation, torch.zeros_like(training) if test is None else test)
+
+
+def _numbered(at: str, split: Split, rows: int) -> Split:
+    """The split with int64 numbers of rows in place of flags and of shorter numbers."""
+    parts = []
+    for name, part in zip(Split._fields, split):
+        part = widened(part)
+        if part.dtype == torch.bool and part.shape == (rows,):
+            part = part.nonzero().squeeze(1)
+        if part.dtype != torch.int64 or part.dim() != 1:
+            raise TypeError(
+                f"{at}expected row numbers or {rows} flags of {name}, got {describe(part)}"
+            )
+        if len(part) and not (part.min() >= 0 and part.max() < rows):
+            raise ValueError(f"{at}expected {name} rows 0 to {rows - 1}")
+        if not len(part) and name != "test":
+            raise ValueError(f"{at}expected {name} rows, got none")
+        parts.append(part)
+    return Split(*parts)
 
 
 def require_apart(argument: str, split: Split, row: str) -> None:

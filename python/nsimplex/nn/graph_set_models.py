@@ -98,17 +98,18 @@ class HyperSAGNN(GraphModel):
             nn.init.normal_(projection.weight, std=math.sqrt(2 / (width + head_dim)))
 
     def prepare(
-        self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
+        self, data: Any, queries: TupleBatch | Sequence[TupleBatch] | None = None
     ) -> GraphInputs:
         """Features and tuples of a batch.
 
         Args:
-            data: graphs or hypergraphs.
+            data: graphs or hypergraphs, or what :func:`from_pyg` takes.
             queries: the tuples to predict; None: those of data.
 
         Raises:
             ValueError: tuples of one node, or features that are not the model's.
         """
+        data = self._graphs(data)
         _require_no_edge_features("[HyperSAGNN] ", data)
         lists = query_lists(self, data, queries)
         small = [each.order for each in lists if each.order < 2 and len(each)]
@@ -120,7 +121,7 @@ class HyperSAGNN(GraphModel):
 
     def forward(
         self,
-        data: GraphData | GraphInputs,
+        data: Any,
         queries: TupleBatch | Sequence[TupleBatch] | None = None,
     ) -> Tensor:
         """Graphs, or what :meth:`prepare` made of them, to logits [rows, outputs]. Rows are in the
@@ -229,17 +230,18 @@ class SetToGraph(GraphModel):
         return TensorKind(size, "undirected", False)
 
     def prepare(
-        self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
+        self, data: Any, queries: TupleBatch | Sequence[TupleBatch] | None = None
     ) -> GraphInputs:
         """Plans and features of a batch, computed on the CPU.
 
         Args:
-            data: graphs or hypergraphs.
+            data: graphs or hypergraphs, or what :func:`from_pyg` takes.
             queries: the tuples to predict; None: those of data.
 
         Raises:
             ValueError: features, sizes or symmetries that are not the model's, in one line.
         """
+        data = self._graphs(data)
         _require_no_edge_features("[SetToGraph] ", data)
         nodes = complete_tuples(data.node_offsets.diff(), 1)
         kinds = {size: self._kind(size) for size in self.query_sizes}
@@ -256,7 +258,7 @@ class SetToGraph(GraphModel):
 
     def forward(
         self,
-        data: GraphData | GraphInputs,
+        data: Any,
         queries: TupleBatch | Sequence[TupleBatch] | None = None,
     ) -> Tensor:
         """Graphs, or what :meth:`prepare` made of them, to [rows, outputs]. Rows are in the order

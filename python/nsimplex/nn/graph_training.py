@@ -18,7 +18,8 @@ from torch import Tensor
 from .._arguments import checked, describe
 from .._choices import GraphLoss, LearningSchedule
 from .._progress import Progress
-from ..graph import GraphData, Split, TupleBatch
+from ..graph import Split, TupleBatch
+from ..graph.frameworks import graphs_of
 from .checks import require_whole
 from .graph_checkpoint import (
     CHECKPOINT_FILE,
@@ -48,8 +49,8 @@ _SCHEDULES: dict[str, Callable[[float], float]] = {
 @checked
 def fit_graphs(
     model: GraphModel,
-    data: GraphData,
-    split: Split,
+    data: Any,
+    split: Split | None = None,
     *,
     queries: TupleBatch | Sequence[TupleBatch] | None = None,
     targets: Tensor | None = None,
@@ -86,8 +87,10 @@ def fit_graphs(
     Args:
         model: a :class:`GraphTransformer`, :class:`MessagePassing`, :class:`HyperSAGNN` or
             :class:`SetToGraph`.
-        data: graphs, hypergraphs, with targets unless ``targets`` has them.
-        split: rows for training, for validation (early stopping) and for the final test.
+        data: graphs, hypergraphs, or what :func:`from_pyg` takes, with targets unless ``targets``
+            has them.
+        split: rows for training, for validation (early stopping) and for the final test: numbers,
+            or a flag per row. None: train_mask, val_mask and test_mask of the data.
         queries: of a single graph, the tuples to predict.
         targets: one per query, in the order of their lists by size.
         epochs: how many at most.
@@ -141,7 +144,8 @@ def fit_graphs(
         raise ValueError(
             f"{at}schedule: expected {', '.join(_SCHEDULES)} or a function, got {schedule!r:.40}"
         )
-    parts = GraphParts(model, data, split, queries, targets, batch_size)
+    own = graphs_of(f"{at}data: ", data, model.directions)
+    parts = GraphParts(model, own, split, queries, targets, batch_size)
     options = FitOptions(
         epochs, learning_rate, weight_decay, warmup, patience, loss, seed, schedule
     )

@@ -213,12 +213,12 @@ class GraphTransformer(GraphModel):
             self.features.redraw(generator)
 
     def prepare(
-        self, data: GraphData, queries: TupleBatch | Sequence[TupleBatch] | None = None
+        self, data: Any, queries: TupleBatch | Sequence[TupleBatch] | None = None
     ) -> GraphInputs:
         """Plans and features of a batch, computed on the CPU. A DataLoader can do so beforehand.
 
         Args:
-            data: graphs, whose sizes of edges are among the model's.
+            data: graphs with edges of the model's sizes, or what :func:`from_pyg` takes.
             queries: the tuples to predict, for tasks on edges and hyperedges; None: those of
                 data.
 
@@ -227,7 +227,7 @@ class GraphTransformer(GraphModel):
 
         A warning has the cost of kernel attention if a step takes seconds or more.
         """
-        at = "[GraphTransformer] "
+        at, data = "[GraphTransformer] ", self._graphs(data)
         for each in data.edges:
             require(
                 each.order in self.sizes or not len(each) or self.sizes == [1],
@@ -334,7 +334,7 @@ class GraphTransformer(GraphModel):
 
     def forward(
         self,
-        data: GraphData | GraphInputs,
+        data: Any,
         queries: TupleBatch | Sequence[TupleBatch] | None = None,
     ) -> Tensor:
         """Graphs, or what :meth:`prepare` made of them, to [rows, outputs]: numbers in units of the

@@ -286,19 +286,29 @@ def with_parts(parts):
     return data
 
 
-@pytest.mark.parametrize("wrap", [lambda data: data, lambda data: [path(3), data]])
-def test_pyg_attributes_that_are_left_out_are_named(wrap):
+@pytest.mark.parametrize(
+    ("wrap", "left"),
+    [
+        (lambda data: data, "'title'"),
+        (
+            lambda data: [path(3), data],
+            "'pos' (node_features takes them); 'train_mask', 'title'",
+        ),
+    ],
+)
+def test_pyg_attributes_that_are_left_out_are_named(wrap, left):
     data = wrap(with_parts(PARTS))
     with pytest.warns(graph.ConversionWarning) as said:
         made = graph.from_pyg(data)
     assert [str(each.message) for each in said] == [
-        "[from_pyg] data: left out 'pos' (node_features takes them); 'train_mask', 'title'; "
-        "ignore=[..] leaves them out without a warning"
+        f"[from_pyg] data: left out {left}; ignore=[..] leaves them out without a warning"
     ]
     assert said[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        same(graph.from_pyg(data, ignore=list(PARTS)), made)
+        bare = graph.from_pyg(data, ignore=list(PARTS))
+        same(bare, made)
+        assert bare.positions is None and bare.masks == {}
         taken = graph.from_pyg(
             with_parts(PARTS), node_features=["x", "pos"], ignore=["train_mask", "title"]
         )
@@ -595,6 +605,8 @@ def test_dgl_attributes():
     same(data, expected, features=False)
     assert torch.equal(data.edge_features[0], expected.edge_features[0])
     assert data.level == "node" and data.targets.tolist() == [0, 1, 1, 0]
+    Graph.ndata["train_mask"] = torch.tensor([True, False, True, False])
+    assert torch.equal(graph.from_dgl(Graph()).masks["train_mask"], Graph.ndata["train_mask"])
     Graph.ndata["pos"] = sample.x
     Graph.edata["weight"] = torch.arange(6)
     with pytest.raises(ValueError, match=r"^\[from_dgl\] graph: expected 'weight' to be taken or"):

@@ -51,11 +51,13 @@ def test_names_that_are_lost_are_told():
 def test_weights_masks_and_positions():
     sample = real(4)
     sample.edge_weight, sample.pos = torch.arange(6.0), torch.ones(4, 3)
-    for data in (sample, Batch.from_data_list([sample, sample]), [sample, real(3)]):
+    for data in (sample, Batch.from_data_list([sample, sample]), [sample, sample]):
         with pytest.raises(ValueError, match="expected 'edge_weight' to be taken or ignored"):
             graph.from_pyg(data)
-        with pytest.warns(graph.ConversionWarning, match=r"left out 'pos' \(node_features takes"):
-            graph.from_pyg(data, ignore=["edge_weight"])
+    sample.val_mask = torch.tensor([True, False, False, True])
+    again = graph.to_pyg(graph.from_pyg([sample, sample], ignore=["edge_weight"]))
+    assert again.pos.shape == (8, 3) and torch.equal(again[1].val_mask, sample.val_mask)
+    assert graph.from_pyg(again)[1].positions.shape == (4, 3)
 
 
 def test_loaders():

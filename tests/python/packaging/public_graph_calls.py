@@ -193,6 +193,7 @@ GRAPH_CALLS = {
             ignore=["pos"],
         ),
     ),
+    "graph.to_dgl": lambda: ([graph_data()], {}),
     "graph.to_pyg": lambda: ([graph_data()], {}),
     "graph.from_networkx": lambda: (
         [path_network()],

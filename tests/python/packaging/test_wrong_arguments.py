@@ -19,6 +19,7 @@ _LONGEST = 300
 NEEDS = {
     "causal.read_h5ad": "anndata",
     "causal.to_igraph": "igraph",
+    "graph.to_dgl": "dgl",
     "graph.to_pyg": "torch_geometric",
     "graph.from_networkx": "networkx",
     "graph.to_networkx": "networkx",
