@@ -56,7 +56,7 @@ format-check: bootstrap-clang
 	@tools/format --check
 
 # The site of the documentation, in build/site/html.
-docs: bootstrap-test build
+docs: bootstrap-test build lab
 	@tools/docs
 
 # TORCH: interpreters with other versions of torch, which the wheel is to serve, too.

@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT / "tools" / part) for part in ("", "site", "metadata")]
 
 import notebooks  # noqa: E402
 from addresses import LINK_OR_CODE, repository  # noqa: E402
+from command_tables import fill, read_commands  # noqa: E402
 from reference import REFERENCE  # noqa: E402
 
 FIRST = (
@@ -104,6 +105,15 @@ def rewrite_links(pages: Path, names: list[Path]) -> None:
         text = (pages / name).read_text(encoding="utf-8")
         text = LINK_OR_CODE.sub(link_rewriter(name, pages), text)
         (pages / name).write_text(text, encoding="utf-8")
+
+
+def write_command_tables(page: Path) -> None:
+    """The tables of options, from the executables of build/release."""
+    programs = [ROOT / "build" / "release" / "bin" / name for name in ("nsimplex", "nsimplex-lab")]
+    if missing := [program for program in programs if not program.exists()]:
+        sys.exit(f"{missing[0]} is not there, which the page on commands needs: make build lab")
+    commands = {name: rows for each in programs for name, rows in read_commands(each).items()}
+    page.write_text(fill(page.read_text(encoding="utf-8"), commands), encoding="utf-8")
 
 
 def read_from(module: str, name: str) -> str:
@@ -253,6 +263,7 @@ def main() -> None:
     names += notebook_pages(pages)
     python, cpp = python_pages(pages), cpp_pages(pages)
     rewrite_links(pages, names)
+    write_command_tables(pages / "docs" / "cli.md")
     shutil.copyfile(ROOT / "tools" / "site" / "site.css", pages / "site.css")
     first = pages / "README.md"
     first.write_text(

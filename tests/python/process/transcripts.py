@@ -14,6 +14,7 @@ names and types of fields are kept, and of a file what its readers rely on.
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -28,9 +29,13 @@ from pathlib import Path
 import numpy
 from commands import make_inputs
 
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tools" / "site"))
+from command_tables import rows_of  # noqa: E402
+
 #: Longer texts are lists, such as a script of completions, that other tests know.
 _MOST_LINES = 20
-FOLDER = Path(__file__).resolve().parents[2] / "transcripts"
+FOLDER = ROOT / "tests" / "transcripts"
 _NUMBER = re.compile(r"(?<![\w#])[-−+]?(\d[\d_]*(\.\d+)?(e[-+]?\d+)?|nan|inf)(?![A-Za-z_])")
 
 
@@ -132,10 +137,13 @@ def _wrapped(line):
 
 
 def _help(text):
-    """A help without its options, which docs/cli.md has: purpose, usage, groups and examples."""
+    """A help without the meaning of options: purpose, usage, options, commands and examples."""
     head, *groups = re.split(r"\n+(?=\S.*:\n)", text)
     yield from head.splitlines()
-    yield f"Groups: {', '.join(group.partition(':')[0] for group in groups)}"
+    for group, rows in itertools.groupby(rows_of(text), lambda row: row.group):
+        if group != "Commands":
+            defaults = ((row.name, re.findall(r" \[[^]]*\]$", row.text)) for row in rows)
+            yield f"{group}: {'; '.join(name + ''.join(default) for name, default in defaults)}"
     for group in groups:
         if group.startswith(("Commands:", "Examples:")):
             yield from (row for row in group.splitlines()[1:] if row.startswith("  "))
@@ -224,7 +232,7 @@ def _indented(lines, indent):
 
 def record(name="*", word=""):
     """Writes files of transcripts again, or their blocks that hold a word."""
-    commands = Commands(FOLDER.parents[1] / "build" / "release" / "bin")
+    commands = Commands(ROOT / "build" / "release" / "bin")
     with tempfile.TemporaryDirectory() as inputs:
         make_inputs(Path(inputs), commands.programs / "nsimplex")
         for file in sorted(FOLDER.glob(f"{name}.txt")):

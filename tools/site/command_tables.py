@@ -1,15 +1,9 @@
-#!/usr/bin/env python3
-"""Writes the tables of options in docs/cli.md from the --help of the executables:
+"""Writes the tables of options of the site's page docs/cli.md from the --help of the executables.
 
-    tools/cli_tables.py docs/cli.md build/release/bin/nsimplex
-    tools/cli_tables.py --check docs/cli.md build/release/bin/nsimplex
-
-With --check it writes nothing, and the exit code is 1 if the page has other tables.
-
-A table stands between two comments of the page. The first one names the commands:
+A table takes the place of two lines of the page, of which the first names the commands:
 
     <!-- options: nsimplex causal classify, nsimplex causal cluster -->
-    <!-- end of options -->
+    > `--help` lists these options.
 
 The table of several commands has the options that are the same in all of them. An option in the
 table of some commands is not repeated in a table of fewer of them. The word ``common`` in place of
@@ -21,17 +15,15 @@ Every command needs a table of its own, and every table needs its executable.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 COMMON = "Common options"
-BLOCK = re.compile(r"<!-- options: (.*?) -->\n(.*?)<!-- end of options -->", re.DOTALL)
+PLACE = re.compile(r"<!-- options: (.*?) -->\n> `--help` lists these options.\n")
 ROW = re.compile(r"  (?P<name>\S.*?(?: +\(required\))?)(?:  +(?P<text>\S.*))?$")
 
 
@@ -49,9 +41,13 @@ class Option:
 
 
 def read_help(executable: Path, words: list[str]) -> list[Option]:
-    """The rows of ``executable WORDS --help``: options, arguments and subcommands."""
+    """The rows of ``executable WORDS --help``."""
     command = [str(executable.absolute()), *words, "--help"]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return rows_of(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def rows_of(shown: str) -> list[Option]:
+    """The rows of a help: options, arguments and subcommands."""
     rows: list[Option] = []
     group = ""
     for line in shown.splitlines():
@@ -127,8 +123,8 @@ def same_in_all(names: list[str], commands: dict[str, list[Option]]) -> list[Opt
 
 
 def fill(page: str, commands: dict[str, list[Option]]) -> str:
-    """``page`` with every table written anew."""
-    lists = [[name.strip() for name in block.split(",")] for block, _ in BLOCK.findall(page)]
+    """``page`` with its tables."""
+    lists = [[name.strip() for name in block.split(",")] for block in PLACE.findall(page)]
     lists = [names for names in lists if names != ["common"]]
     singles = [names[0] for names in lists if len(names) == 1]
     if missing := sorted(set(commands) - set(singles)):
@@ -147,38 +143,6 @@ def fill(page: str, commands: dict[str, list[Option]]) -> str:
             elsewhere = {(o.name, o.text) for other in wider for o in same_in_all(other, commands)}
             rows = [o for o in same_in_all(names, commands) if (o.name, o.text) not in elsewhere]
             body = table(["option", "meaning"], [option_cells(o) for o in rows]) if rows else ""
-        middle = f"\n{body}\n" if body else ""
-        return f"<!-- options: {match[1]} -->\n{middle}<!-- end of options -->"
+        return body
 
-    return BLOCK.sub(write, page)
-
-
-def main() -> int:
-    formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
-    parser.add_argument("--check", action="store_true", help="write nothing, only compare")
-    parser.add_argument("page", type=Path)
-    parser.add_argument("executables", type=Path, nargs="+", metavar="executable")
-    arguments = parser.parse_args()
-    commands: dict[str, list[Option]] = {}
-    for executable in arguments.executables:
-        commands |= read_commands(executable)
-    before = arguments.page.read_text(encoding="utf-8")
-    try:
-        after = fill(before, commands)
-    except Mismatch as error:
-        print(f"{arguments.page}: {error}", file=sys.stderr)
-        return 1
-    if after == before:
-        return 0
-    if arguments.check:
-        typed = " ".join(map(str, arguments.executables))
-        advice = f"run tools/cli_tables.py {arguments.page} {typed}"
-        print(f"{arguments.page} has other options than --help; {advice}", file=sys.stderr)
-        return 1
-    arguments.page.write_text(after, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return PLACE.sub(write, page)
