@@ -1,50 +1,33 @@
-"""Reads and writes safetensors files: https://github.com/huggingface/safetensors
+"""Reads and writes safetensors files with checksums, which the C++ library has, too.
 
-The rules are those of the C++ reader (src/io/safetensors.h). Every length, offset and shape is
-checked before a tensor is made, and so are the checksums of a file that has them.
+The package safetensors checks lengths, offsets and shapes. The checksums are ours: CRC-32 of each
+tensor and of the header, in the metadata.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import zlib
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from ._printable import printable
 from ._whole_file import whole_file
 
-_DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
+_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32)
+_DTYPES += (torch.int16, torch.int8, torch.uint8, torch.bool)  # those of the C++ library
 _LENGTH_BYTES = 8  # of the header's length at the start of the file
-_MOST_HEADER = 100_000_000  # bytes, by the format
 _MOST_AXES = 64  # of a tensor
 _LONGEST_NAME = 80  # letters of a name in a message
 
-# Checksums are texts in "__metadata__": CRC-32 in eight hexadecimal digits.
+# Checksums are texts in "__metadata__", in eight hexadecimal digits.
 _METADATA, _OF_TENSORS, _OF_HEADER = "__metadata__", "tensor_checksums", "header_checksum"
-_NO_CHECKSUM = b"00000000"
-
-
-class _Entry(NamedTuple):
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-    begin: int  # counted from the first byte behind the header
-    end: int
+_NO_CHECKSUM = "00000000"
 
 
 class Safetensors:
@@ -56,68 +39,50 @@ class Safetensors:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._bytes = self._read()
-        header = self._header()
-        self.metadata = self._texts(header.pop(_METADATA, {}))
-        self._entries = {name: self._entry(name, fields) for name, fields in header.items()}
-        self._check_ranges()
+        data = self._read()
+        head = data[: _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")]
+        if not _seal_fits(head):
+            self.fail("damaged: the header does not fit its checksum")
+        self._tensors = self._load(data)
+        header = json.loads(head[_LENGTH_BYTES:], object_pairs_hook=self._object)
+        self.metadata: dict[str, str] = header.get(_METADATA) or {}
         #: Whether the file has checksums. If it has, they fit.
         self.checked = self._check_data()
+        for name, tensor in self._tensors.items():
+            self._check_tensor(name, tensor)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._entries
+        return name in self._tensors
 
     @property
     def names(self) -> list[str]:
-        return [*self._entries]
+        return [*self._tensors]
 
     def raw(self, name: str) -> bytes:
         """The bytes of a tensor."""
-        return bytes(self._part(self._entries[name]))
+        return bytes(_part(self._tensors[name]))
 
     def tensor(self, name: str) -> Tensor:
         """A tensor with its own memory."""
-        entry = self._entries[name]
-        if entry.begin == entry.end:
-            return torch.empty(entry.shape, dtype=entry.dtype)
-        part = bytearray(self._part(entry))
-        if entry.dtype is torch.bool and max(part) > 1:
-            self._bad(name, "holds values that are not booleans")
-        return torch.frombuffer(part, dtype=entry.dtype).view(entry.shape)
+        return self._tensors[name]
 
     def fail(self, why: str) -> NoReturn:
         raise ValueError(f"cannot read {printable(self.path)}: {why}") from None
 
-    def _bad(self, name: str, why: str) -> NoReturn:
-        self.fail(f"tensor {quoted(name)}: {why}")
-
-    def _read(self) -> memoryview:
+    def _read(self) -> bytes:
         try:
             with open(self.path, "rb") as file:
-                return memoryview(file.read())
+                return file.read()
         except (OSError, ValueError) as error:
             self.fail(getattr(error, "strerror", None) or str(error))
 
-    def _header(self) -> dict[str, Any]:
-        size = len(self._bytes)
-        if size < _LENGTH_BYTES:
-            self.fail(f"not a safetensors file ({size} bytes)")
-        length = int.from_bytes(self._bytes[:_LENGTH_BYTES], "little")
-        if length > _MOST_HEADER:
-            self.fail(f"not a safetensors file (header of {length} bytes)")
-        self._data = _LENGTH_BYTES + length
-        if self._data > size:
-            self.fail(f"truncated: the header needs {length} bytes, the file has {size - 8}")
-        head = bytes(self._bytes[: self._data])
-        if not _seal_fits(head):
-            self.fail("damaged: the header does not fit its checksum")
+    def _load(self, data: bytes) -> dict[str, Tensor]:
         try:
-            header = json.loads(head[_LENGTH_BYTES:].decode(), object_pairs_hook=self._object)
-        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-            self.fail("the header is not JSON")
-        if not isinstance(header, dict):
-            self.fail("the header is not a JSON object")
-        return header
+            return load(data)
+        # A tensor without elements may have extents that torch refuses, or a dtype that it lacks.
+        except (SafetensorError, KeyError, RuntimeError) as error:
+            why = str(error).removeprefix("Error while deserializing: ").partition("\n")[0]
+            self.fail(f"not a whole safetensors file ({printable(why)})")
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
@@ -127,45 +92,13 @@ class Safetensors:
             self.fail(f"the header gives {quoted(twice)} twice")
         return fields
 
-    def _texts(self, metadata: Any) -> dict[str, str]:
-        if not isinstance(metadata, dict) or not all(isinstance(x, str) for x in metadata.values()):
-            self.fail(f"{_METADATA} is not an object of strings")
-        return metadata
-
-    def _entry(self, name: str, fields: Any) -> _Entry:
-        if not isinstance(fields, dict):
-            self._bad(name, "is not described by an object")
-        dtype: Any = fields.get("dtype")
-        shape: Any = fields.get("shape")
-        range_: Any = fields.get("data_offsets")
-        if not isinstance(dtype, str) or dtype not in _DTYPES:
-            self._bad(name, f"dtype {quoted(str(dtype))} is not supported")
-        if not _is_counts(shape) or len(shape) > _MOST_AXES:
-            self._bad(name, "has a bad shape")
-        if not _is_counts(range_) or len(range_) != 2 or range_[0] > range_[1]:
-            self._bad(name, "has no data_offsets")
-        width = _DTYPES[dtype].itemsize
-        # Strides are products of extents, also of a shape without elements.
-        if math.prod(max(extent, 1) for extent in shape) * width >= 2**63:
-            self._bad(name, "has a shape too large")
-        begin, end = range_
-        size = math.prod(shape) * width
-        if end > len(self._bytes) - self._data:
-            self._bad(name, "truncated: its data end behind the file")
-        if end - begin != size:
-            self._bad(name, f"its shape needs {size} bytes, its data have {end - begin}")
-        return _Entry(_DTYPES[dtype], tuple(shape), begin, end)
-
-    def _check_ranges(self) -> None:
-        """The ranges of all tensors fill the file, without holes and overlaps."""
-        filled = 0
-        for name, entry in sorted(self._entries.items(), key=lambda each: each[1][2:]):
-            if entry.begin != filled:
-                self._bad(name, "its data overlap or leave a hole")
-            filled = entry.end
-        rest = len(self._bytes) - self._data - filled
-        if rest:
-            self.fail(f"{rest} bytes at the end belong to no tensor")
+    def _check_tensor(self, name: str, tensor: Tensor) -> None:
+        if tensor.dtype not in _DTYPES:
+            self.fail(f"tensor {quoted(name)}: dtype {tensor.dtype} is not supported")
+        if tensor.dim() > _MOST_AXES:
+            self.fail(f"tensor {quoted(name)}: it has more than {_MOST_AXES} axes")
+        if tensor.dtype is torch.bool and (tensor.view(torch.uint8) > 1).any():
+            self.fail(f"tensor {quoted(name)}: it holds values that are not booleans")
 
     def _check_data(self) -> bool:
         sums, seal = self.metadata.pop(_OF_TENSORS, None), self.metadata.pop(_OF_HEADER, None)
@@ -177,15 +110,12 @@ class Safetensors:
             expected = json.loads(sums)
         except (ValueError, RecursionError):
             expected = None
-        if not isinstance(expected, dict) or expected.keys() != self._entries.keys():
+        if not isinstance(expected, dict) or expected.keys() != self._tensors.keys():
             self.fail("damaged: its checksums are not those of its tensors")
-        for name, entry in self._entries.items():
-            if expected[name] != _checksum(self._part(entry)).decode():
+        for name, tensor in self._tensors.items():
+            if expected[name] != _checksum(_part(tensor)):
                 self.fail(f"damaged: tensor {quoted(name)} does not fit its checksum")
         return True
-
-    def _part(self, entry: _Entry) -> memoryview:
-        return self._bytes[self._data + entry.begin : self._data + entry.end]
 
 
 def write_safetensors(
@@ -196,29 +126,15 @@ def write_safetensors(
     Raises:
         OSError: nothing can be written there.
     """
-    names = {dtype: name for name, dtype in _DTYPES.items()}
-    order = sorted(tensors, key=lambda name: -tensors[name].element_size())
-    fields, data, sums, offset = {}, [], {}, 0
-    for name in order:
-        own = tensors[name].detach().cpu().contiguous()
-        part = own.view(-1).view(torch.uint8).numpy().tobytes() if own.numel() else b""
-        fields[name] = {
-            "dtype": names[own.dtype],
-            "shape": list(own.shape),
-            "data_offsets": [offset, offset + len(part)],
-        }
-        offset += len(part)
-        data.append(part)
-        sums[name] = _checksum(part).decode()
-    said = {**metadata, _OF_TENSORS: json.dumps(sums), _OF_HEADER: _NO_CHECKSUM.decode()}
-    text = json.dumps({_METADATA: said, **fields}, separators=(",", ":")).encode()
-    text += b" " * (-(_LENGTH_BYTES + len(text)) % _LENGTH_BYTES)
-    head = len(text).to_bytes(_LENGTH_BYTES, "little") + text
-    begin = head.find(f'"{_OF_HEADER}":"'.encode()) + len(_OF_HEADER) + 4
-    seal = _checksum(head)
+    # Copies, because the package refuses tensors that share memory.
+    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    sums = json.dumps({name: _checksum(_part(tensor)) for name, tensor in own.items()})
+    data = save(own, {**metadata, _OF_TENSORS: sums, _OF_HEADER: _NO_CHECKSUM})
+    head = data[: _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")]
+    begin = _seal_place(head)
     with whole_file(path, binary=True) as file:
-        file.write(head[:begin] + seal + head[begin + len(seal) :])
-        file.writelines(data)
+        file.write(data[:begin] + _checksum(head).encode())
+        file.write(memoryview(data)[begin + len(_NO_CHECKSUM) :])
 
 
 def quoted(name: str) -> str:
@@ -227,19 +143,25 @@ def quoted(name: str) -> str:
     return f"'{shown if len(shown) <= _LONGEST_NAME else shown[: _LONGEST_NAME - 3] + '..'}'"
 
 
-def _is_counts(value: Any) -> bool:
-    return isinstance(value, list) and all(type(x) is int and x >= 0 for x in value)
+def _part(tensor: Tensor) -> memoryview:
+    """The bytes of a contiguous tensor on the CPU."""
+    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
 
 
-def _checksum(part: bytes | memoryview) -> bytes:
-    return b"%08x" % zlib.crc32(part)
+def _checksum(part: bytes | memoryview) -> str:
+    return f"{zlib.crc32(part):08x}"
+
+
+def _seal_place(head: bytes) -> int:
+    """Where the header's checksum begins, or -1."""
+    key = f'"{_OF_HEADER}":"'.encode()
+    begin = head.find(key) + len(key)
+    return begin if len(key) <= begin <= len(head) - len(_NO_CHECKSUM) else -1
 
 
 def _seal_fits(head: bytes) -> bool:
     """Whether the header has no checksum, or one that fits. It counts itself as eight zeros."""
-    key = f'"{_OF_HEADER}":"'.encode()
-    begin = head.find(key) + len(key)
+    begin = _seal_place(head)
     end = begin + len(_NO_CHECKSUM)
-    if begin < len(key) or end > len(head):
-        return True
-    return _checksum(head[:begin] + _NO_CHECKSUM + head[end:]) == head[begin:end]
+    zeros = head[:begin] + _NO_CHECKSUM.encode() + head[end:]
+    return begin < 0 or _checksum(zeros).encode() == head[begin:end]

@@ -1,4 +1,4 @@
-"""The package's dependencies: numpy, and the torch that the library is built with.
+"""The package's dependencies: numpy, safetensors, and the torch that the library is built with.
 
 LibTorch keeps its C++ interface within a minor version only, so a wheel must ask for that one. A
 source distribution asks for any supported torch, and says that a wheel of it may ask for less.
@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+ALWAYS = ("numpy", "safetensors")
 SUPPORTED = range(11, 15)  # minor versions of torch 2
 PROBE = "import torch; print('.'.join(torch.__version__.split('.')[:2]), end='')"
 HELP = (
@@ -61,8 +62,8 @@ class Provider:
 
     def dynamic_metadata(self, settings, project):
         if self.builds == "sdist":
-            return {"dependencies": ["numpy", supported_torch()]}
-        return {"dependencies": ["numpy", f"torch=={minor_of_torch(os.environ)}.*"]}
+            return {"dependencies": [*ALWAYS, supported_torch()]}
+        return {"dependencies": [*ALWAYS, f"torch=={minor_of_torch(os.environ)}.*"]}
 
     def dynamic_wheel(self, settings):
         return {"dependencies": True}

@@ -161,7 +161,7 @@ def test_files_of_others(old_run, tmp_path):
         with pytest.raises(ValueError, match=f"^cannot read {path}: {words}$"):
             LanguageModel.from_run(path)
     path.write_text("no model at all")
-    with pytest.raises(ValueError, match=f"^cannot read {path}: not a safetensors file"):
+    with pytest.raises(ValueError, match=f"^cannot read {path}: not a whole safetensors file"):
         LanguageModel.from_run(path)
     with pytest.raises(ValueError, match=r"^cannot read .*checkpoint\.safetensors: No such file"):
         LanguageModel.from_run(tmp_path / "nothing" / "checkpoint.safetensors")

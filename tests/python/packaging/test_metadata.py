@@ -111,7 +111,8 @@ def test_a_wheel_for_a_libtorch_asks_for_its_minor_version(tmp_path, monkeypatch
     monkeypatch.setenv("TORCH_PYTHON", sys.executable)
     provider = providers[1].Provider()
     provider.build_state("metadata_wheel")
-    assert provider.dynamic_metadata({}, {}) == {"dependencies": ["numpy", "torch==2.11.*"]}
+    dependencies = ["numpy", "safetensors", "torch==2.11.*"]
+    assert provider.dynamic_metadata({}, {}) == {"dependencies": dependencies}
     header.unlink()
     with pytest.raises(SystemExit, match="NSIMPLEX_LIBTORCH: expected a folder with LibTorch"):
         provider.dynamic_metadata({}, {})

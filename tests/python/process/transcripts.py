@@ -31,7 +31,7 @@ from commands import make_inputs
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tools" / "site"))
-from command_tables import rows_of  # noqa: E402
+from command_tables import rows_of
 
 #: Longer texts are lists, such as a script of completions, that other tests know.
 _MOST_LINES = 20
