@@ -4,7 +4,7 @@ with."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -148,16 +148,14 @@ class MessagePassing(GraphModel):
         """Graphs, or what :meth:`prepare` made of them, to [rows, outputs]."""
         inputs = self._inputs(data, queries)
         h = self.node_input(inputs.nodes) + self.encoding_input(inputs.encodings)
-        source, target, *asked = inputs.rows
-        edges = self.edge_input(inputs.edges[0])
+        shared = self._shared(h, inputs)
         virtual = None
         if self.virtual_start is not None:
             virtual = self.virtual_start.expand(inputs.graphs.size(0), -1)
         for number, block in enumerate(self.blocks):
             if virtual is not None:
                 h = h + virtual[inputs.graph_of_nodes]
-            own = block["edge"](edges)
-            moved = self._layer(number, block, h, own, source, target)
+            moved = self._layer(number, block, h, shared)
             moved = torch.relu(block["norm"](moved))
             h = h + nn.functional.dropout(moved, self.dropout, self.training)
             if virtual is not None:
@@ -165,40 +163,75 @@ class MessagePassing(GraphModel):
         if self.task == "graph":
             h = mean_over_graphs(h, inputs)
         elif self.task == "edge":
-            h = h[asked[0]] * h[asked[1]]
+            h = h.index_select(0, inputs.rows[2]) * h.index_select(0, inputs.rows[3])
         return self.head(h)
 
-    def _layer(
-        self,
-        number: int,
-        block: nn.ModuleDict,
-        h: Tensor,
-        edges: Tensor,
-        source: Tensor,
-        target: Tensor,
-    ) -> Tensor:
-        if self.epsilon is not None:
-            sent = torch.relu(h[source] + edges)
-            total = torch.zeros_like(h).index_add(0, target, sent)
-            return block["mlp"]((1 + self.epsilon[number]) * h + total)
+    def _shared(self, h: Tensor, inputs: GraphInputs) -> _Shared:
+        """What all layers need of the edges. Those of gcn add e_ji up before a product."""
+        source, target = inputs.rows[:2]
+        edges = inputs.edges[0]
+        if self.kind != "gcn":
+            return _Shared(source, target, edges)
+        degree = h.new_ones(h.size(0)).index_add(0, target, h.new_ones(target.size(0)))
+        root = degree.rsqrt()[:, None]
+        share = root.index_select(0, source)
+        mass = _sums(share, target, root)
+        if self.edge_input.constant is None:
+            sums = _sums(self.edge_input(edges) * share, target, h)
+        else:
+            sums = mass * self.edge_input.constant
+        return _Shared(source, target, edges, root, sums, mass)
+
+    def _layer(self, number: int, block: Any, h: Tensor, of: _Shared) -> Tensor:
         if self.kind == "gcn":
-            degree = h.new_ones(h.size(0)).index_add(0, target, h.new_ones(target.size(0)))
-            root = degree.rsqrt()[:, None]
-            sent = (h[source] + edges) * root[source]
-            total = torch.zeros_like(h).index_add(0, target, sent) + h * root
-            return block["linear"](total * root)
+            assert of.root is not None and of.sums is not None and of.mass is not None
+            moved = h * of.root
+            sums = _sums(moved.index_select(0, of.source), of.target, h) + moved
+            edges = nn.functional.linear(of.sums, block["edge"].weight)
+            sums = sums + edges + of.mass * block["edge"].bias
+            return block["linear"](sums * of.root)
+        edges = self.edge_input.through(block["edge"], of.edges)
+        if self.epsilon is None:
+            return self._attend(block, h, edges, of)
+        if self.edge_input.constant is not None:  # one row is added to nodes, which are fewer
+            sent = torch.relu(h + edges).index_select(0, of.source)
+        else:
+            sent = torch.relu(h.index_select(0, of.source) + edges)
+        return block["mlp"]((1 + self.epsilon[number]) * h + _sums(sent, of.target, h))
+
+    def _attend(self, block: Any, h: Tensor, edges: Tensor, of: _Shared) -> Tensor:
+        """Attention among the neighbours. A score is a sum of a number per sender, receiver and
+        edge. The loops are apart, because they have no features."""
         nodes, width = h.size(0), h.size(1) // self.heads
-        values = block["linear"](h).view(nodes, self.heads, width)
-        loops = torch.arange(nodes, device=h.device)
-        sender, receiver = torch.cat([source, loops]), torch.cat([target, loops])
-        own = torch.cat([edges.view(-1, self.heads, width), torch.zeros_like(values)])
-        parts = torch.cat([values[sender], values[receiver], own], -1)
-        score = nn.functional.leaky_relu(block["score"](parts).squeeze(-1), 0.2)
-        index = receiver[:, None].expand_as(score)
-        most = score.new_full((nodes, self.heads), -torch.inf).scatter_reduce(
-            0, index, score.detach(), "amax"
-        )
-        weight = (score - most[receiver]).exp()
-        total = torch.zeros_like(most).index_add(0, receiver, weight)
-        out = torch.zeros_like(values).index_add(0, receiver, weight[..., None] * values[sender])
+        moved = block["linear"](h)
+        values = moved.view(nodes, self.heads, width)
+        sender, receiver, of_edge = block["score"].weight.view(3, width)
+        sent, own = values @ sender, values @ receiver
+        loop = nn.functional.leaky_relu(sent + own, 0.2)
+        each = sent.index_select(0, of.source) + own.index_select(0, of.target)
+        each = each + edges.view(-1, self.heads, width) @ of_edge
+        each = nn.functional.leaky_relu(each, 0.2)
+        index = of.target[:, None].expand_as(each)
+        most = loop.detach().scatter_reduce(0, index, each.detach(), "amax")
+        weight, own_weight = (each - most.index_select(0, of.target)).exp(), (loop - most).exp()
+        total = own_weight + _sums(weight, of.target, most)
+        sums = weight[..., None] * moved.index_select(0, of.source).view(-1, self.heads, width)
+        out = own_weight[..., None] * values + _sums(sums.flatten(1), of.target, h).view_as(values)
         return (out / total[..., None]).reshape_as(h)
+
+
+class _Shared(NamedTuple):
+    """Edges as all layers of a model read them."""
+
+    source: Tensor  # int64 [m]
+    target: Tensor
+    edges: Tensor  # features or codes [m, d]
+    root: Tensor | None = None  # [n, 1], of gcn: 1 / sqrt(degree)
+    sums: Tensor | None = None  # [n, width]: sums of the embeddings of edges, by root of the sender
+    mass: Tensor | None = None  # [n, 1]: sums of root of the senders
+
+
+def _sums(rows: Tensor, target: Tensor, like: Tensor) -> Tensor:
+    """The sums of the rows with the same target."""
+    index = target[:, None].expand_as(rows)
+    return torch.zeros_like(like).scatter_add(0, index, rows)

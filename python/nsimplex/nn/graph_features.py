@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .._arguments import describe
 from .._choices import GraphTarget
@@ -42,6 +43,20 @@ class FeatureEmbedding(nn.Module):
             return self.table(x + self.starts).sum(1)
         assert self.constant is not None
         return self.constant.expand(x.size(0), -1)
+
+    def through(self, after: nn.Linear, x: Tensor) -> Tensor:
+        """``after(self(x))`` [rows, width] without a product of width by width for every row: the
+        weights are multiplied first. One row for all if there are no features."""
+        if self.constant is not None:
+            return after(self.constant)[None]
+        if self.table is not None:
+            moved = F.linear(self.table.weight, after.weight)
+            return F.embedding(x + self.starts, moved).sum(1) + after.bias
+        assert self.linear is not None
+        if self.linear.in_features >= after.in_features:
+            return after(self.linear(x))
+        weight = after.weight @ self.linear.weight
+        return F.linear(x, weight, after.weight @ self.linear.bias + after.bias)
 
     def none(self) -> Tensor:
         """The features of no rows: [0, columns]."""

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from nsimplex import graph
 from nsimplex.nn import GraphTransformer, HyperSAGNN, MessagePassing, SetToGraph, fit_graphs
+from nsimplex.nn.graph_features import FeatureEmbedding
 
 sys.path.append(str(Path(__file__).parents[1] / "graph"))
 from pyg_like import Batch, path
@@ -160,6 +162,29 @@ def test_masks_are_a_split():
     with pytest.raises(ValueError, match=r"got masks train_mask \[6, 2\], val_mask \[6\]"):
         wide = data.train_mask[:, None].expand(-1, 2)
         fit_graphs(model, nodes(train_mask=wide), epochs=1)
+
+
+@pytest.mark.parametrize(("channels", "codes"), [(0, ()), (2, ()), (9, ()), (0, (3, 4))])
+def test_weights_that_are_multiplied_first(channels, codes):
+    torch.manual_seed(0)
+    embedding = FeatureEmbedding(channels, codes, 8).double()
+    after = torch.nn.Linear(8, 8).double()
+    x = torch.randn(5, channels).double()
+    if codes:
+        x = torch.stack([torch.randint(each, (5,)) for each in codes], 1)
+    found = embedding.through(after, x).expand(5, -1)
+    torch.testing.assert_close(found, after(embedding(x)))
+
+
+@pytest.mark.parametrize("kind", ["gcn", "gin", "gat"])
+def test_edges_without_features_cost_no_products(kind):
+    torch.manual_seed(0)
+    model, counts = MessagePassing("node", kind=kind, heads=1, **SMALL), []
+    for edges in (20, 80):
+        with FlopCounterMode(display=False) as counter:
+            model(graph.from_edge_index(torch.arange(2 * edges).view(2, -1) % 40, 40))
+        counts.append(counter.get_total_flops())
+    assert counts[0] == counts[1]
 
 
 def test_whole_numbers_of_fewer_bits():
