@@ -77,7 +77,7 @@ class GraphTransformer(GraphModel):
         query_sizes: for hyperedges, the sizes to predict, at most 6; (): those of ``order``.
 
     Raises:
-        ValueError: options that do not fit, in one line.
+        ValueError: options that do not fit.
 
     Example:
         >>> model = GraphTransformer("graph", node_channels=4, edge_channels=2, width=16)
@@ -223,9 +223,9 @@ class GraphTransformer(GraphModel):
                 data.
 
         Raises:
-            ValueError: features, sizes or symmetries that are not the model's, in one line.
+            ValueError: features, sizes or symmetries that are not the model's.
 
-        A warning has the cost of kernel attention if a step takes seconds or more.
+        A warning has the cost of a step that takes seconds or more.
         """
         at, data = "[GraphTransformer] ", self._graphs(data)
         for each in data.edges:
@@ -235,9 +235,7 @@ class GraphTransformer(GraphModel):
             )
         nodes = complete_tuples(data.node_offsets.diff(), 1)
         lists, features, rows = {1: nodes}, [], []
-        for size in self.sizes:
-            if size == 1:
-                continue
+        for size in (each for each in self.sizes if each > 1):
             batch, own = self._list(data, size)
             if size <= _MOST_LOOPS:
                 made = with_loops(batch)
@@ -267,15 +265,16 @@ class GraphTransformer(GraphModel):
 
     def _uses(self, lists: dict[int, TupleBatch], outputs: dict[int, TupleBatch]) -> Iterator[Use]:
         """The encoders with the numbers of the tuples that they read and write."""
-        count = {size: len(own) for size, own in lists.items()}
-        for name, encoder in [(n, e) for block in self.blocks for n, e in block.items()]:
+        pairs = lambda a, b: int(a.tuple_offsets.diff().dot(b.tuple_offsets.diff()))
+        use = lambda encoder, a, b: (encoder, len(a), len(b), pairs(a, b))
+        for name, encoder in (own for block in self.blocks for own in block.items()):
             way, _, size = name.rpartition("_")
             ends = {"tuples": (size, size), "to": (1, size), "from": (size, 1)}.get(way)
             if ends is not None:
-                yield encoder, count[int(ends[0])], count[int(ends[1])]
+                yield use(encoder, lists[int(ends[0])], lists[int(ends[1])])
         for source in self._sources():
             for size in self._targets():
-                yield self.readers[f"from_{source}_to_{size}"], count[source], len(outputs[size])
+                yield use(self.readers[f"from_{source}_to_{size}"], lists[source], outputs[size])
 
     def _list(self, data: GraphData, size: int) -> tuple[TupleBatch, Tensor]:
         """The tuples of a size and their features, in the model's symmetry."""

@@ -1,4 +1,4 @@
-"""The cost of kernel attention, which is said before it begins."""
+"""The cost of a training step, which is said before it begins."""
 
 import re
 import warnings
@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from nsimplex import graph
-from nsimplex.nn import GraphTransformer
-from nsimplex.nn.graph_cost import kernel_cost
+from nsimplex.nn import GraphTransformer, graph_transformer
+from nsimplex.nn.graph_cost import kernel_cost, softmax_cost
 
 
 def sparse(nodes):
@@ -51,8 +51,42 @@ def test_the_cost_grows_with_the_tuples_and_counts_every_encoder(order):
     encoders = [each for each in own.modules() if type(each).__name__ == "EquivariantEncoder"]
     assert len(uses) == len(encoders)
     operations, kept = kernel_cost(uses)
-    doubled = kernel_cost((own, 2 * a, 2 * b) for own, a, b in uses)
+    doubled = kernel_cost((own, 2 * a, 2 * b, pairs) for own, a, b, pairs in uses)
     assert doubled == pytest.approx((2 * operations, 2 * kept))
     # At least the products of the values of all classes, there and back.
-    least = sum(2 * m * e.attention.value_weight.numel() for e, m, _ in uses)
+    least = sum(2 * m * e.attention.value_weight.numel() for e, m, *_ in uses)
     assert operations > 3 * least
+
+
+class Planned(Exception):
+    pass
+
+
+def no_plan(*args, **options):
+    raise Planned
+
+
+def test_softmax_between_all_tuples_is_said_before_it_begins(monkeypatch):
+    own, data = model("softmax"), sparse(1500)
+    monkeypatch.setattr(graph_transformer, "equivariant_encoder_plan", no_plan)
+    tuples = len(graph.with_loops(data.batch).batch)
+    pairs = 2 * tuples**2 + tuples * 1500
+    with pytest.raises(Planned), pytest.warns(UserWarning) as caught:
+        own.prepare(data)
+    assert str(caught[0].message) == (
+        f"[GraphTransformer] data: softmax attention between all {tuples:,} tuples takes at most "
+        f"{12 * 64 * pairs / 1e9:,.0f} billion operations per training step; global_classes=False "
+        "leaves out tuples that share no node"
+    )
+    local = model("softmax", global_classes=False)
+    lists = {1: graph.complete_tuples(1500, 1), 2: data.batch}
+    assert softmax_cost(local._uses(lists, lists)) == 0
+
+
+def test_pairs_of_tuples_are_those_of_one_graph():
+    own, two = model("softmax"), graph.collate_graphs([sparse(20), sparse(30)])
+    costs = []
+    for data in (two, *two):
+        lists = {1: graph.complete_tuples(data.node_offsets.diff(), 1), 2: data.batch}
+        costs.append(softmax_cost(own._uses(lists, lists)))
+    assert costs[0] == sum(costs[1:]) > 0
