@@ -75,6 +75,10 @@ struct AttentionOptions {
   /// c > 0: a logit x becomes c tanh(x / c), before the mask is added. Absent: logits stay.
   std::optional<double> softcap;
 
+  /// [Hq], floating, without a gradient. slope_h times the sum over the axes of |p - j_m|, p the
+  /// query's position, is subtracted from the logits: ALiBi at N = 1. Not with `augment`.
+  std::optional<at::Tensor> alibi_slopes;
+
   /// int64 or int32, [N, B] or [B]. Keys at and beyond a length are masked and never read. Lengths
   /// do not shift positions: without `query_positions`, an axis whose mask depends on positions
   /// (causal, a window, Distinct::with_query) must then have T_m = Tq.

@@ -112,6 +112,7 @@ class _Formula(TypedDict, total=False):
     normalizer: Normalizer
     scale: Scale
     softcap: float | None
+    alibi_slopes: Tensor | None
     sink: Tensor | None
     seed: int | None
     order_bias: Tensor | None

@@ -67,6 +67,7 @@ def attention(
     query_positions: Tensor | None = None,
     order_bias: Tensor | None = None,
     softcap: float | None = None,
+    alibi_slopes: Tensor | None = None,
     return_lse: bool = False,
     layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -147,6 +148,9 @@ def attention(
             added to the logits of all tuples of n keys. A large negative row removes an order.
         softcap: c > 0 replaces a logit x by c tanh(x / c), before ``mask`` and ``order_bias`` are
             added. None leaves the logits as they are.
+        alibi_slopes: [Hq], floating, without a gradient. slope_h times the sum over the axes of
+            |p - j_m| is subtracted from the logits, p = i + (T_m - Tq) or the query's position. At
+            N = 1 it is ALiBi. Not with ``augment``.
         return_lse: return (out, lse).
         layout: "bhtd", [B, heads, T, D] as above; or "bthd", [B, T, heads, D] for query, keys,
             values and out, as in FlashAttention. Both are read and written without a copy. The

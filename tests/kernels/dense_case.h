@@ -30,6 +30,7 @@ struct DenseCase {
   ValueReduce reduce = ValueReduce::product;
   std::vector<std::vector<int64_t>> key_lengths;  ///< [order][batch]; an empty entry: all keys
   double logit_scale = 0.5, output_scale = 0.75, softcap = 0.0;
+  bool slopes = false;      ///< one for each head
   float key_spread = 1.0f;  ///< standard deviation of keys and queries
   bool strided = false;     ///< [batch, row, head, channel] with odd row strides
 
@@ -85,7 +86,7 @@ struct DenseData {
   DenseCase shape;
   Array query, out, grad_out, grad_query;
   std::vector<Array> keys, values, grad_keys, grad_values;
-  std::vector<float> lse, grad_lse, sink, grad_sink;
+  std::vector<float> lse, grad_lse, sink, grad_sink, slopes;
 
  private:
   void make_options(unsigned seed);

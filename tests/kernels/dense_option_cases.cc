@@ -146,7 +146,7 @@ void add_normalizers(std::vector<DenseCase>& cases) {
   }));
 }
 
-void add_softcaps(std::vector<DenseCase>& cases) {
+void add_biases(std::vector<DenseCase>& cases) {
   const auto capped = [](const char* name, std::vector<int64_t> lengths, double softcap) {
     DenseCase shape = small(name, std::move(lengths));
     shape.softcap = softcap;
@@ -167,6 +167,14 @@ void add_softcaps(std::vector<DenseCase>& cases) {
     s.form = Form::determinant;
     s.normalizer = Normalizer::sigmoid;
   }));
+  const auto sloped = [](DenseCase& s) { s.slopes = true; };
+  cases.push_back(with(small("slopes"), sloped));
+  cases.push_back(with(small("slopes_order1", {130}), sloped));
+  cases.push_back(with(small("slopes_order3", {4, 40, 5}), sloped));
+  cases.push_back(with(with(capped("slopes_softcap_mask", {40, 30}, 0.7), sloped),
+                       [](DenseCase& s) { s.mask = MaskKind::additive, s.key_masks = true; }));
+  cases.push_back(with(with(small("slopes_split", {3, 700}), sloped),
+                       [](DenseCase& s) { s.queries = 2, s.distinct = Distinct::with_query; }));
   cases.push_back(with(capped("softcap_split", {3, 700}, 0.4), [](DenseCase& s) {
     s.queries = 2;
     s.reduce = ValueReduce::sum;
@@ -246,7 +254,7 @@ std::vector<DenseCase> option_cases() {
   add_documents(cases);
   add_masks(cases);
   add_normalizers(cases);
-  add_softcaps(cases);
+  add_biases(cases);
   add_dropout(cases);
   add_combinations(cases);
   return cases;

@@ -15,6 +15,9 @@ void DenseData::make_options(unsigned seed) {
     for (int64_t h = 0; h < shape.heads; ++h) sink.push_back(1.0f + normal(generator));
     grad_sink.assign(shape.heads, std::numeric_limits<float>::quiet_NaN());
   }
+  for (int64_t h = 0; shape.slopes && h < shape.heads; ++h) {
+    slopes.push_back(0.05f * static_cast<float>(3 - h));
+  }
   for (size_t d = 0; d + 1 < shape.documents.size(); ++d) {
     const int64_t begin = shape.documents[d], end = shape.documents[d + 1];
     document_begin_.insert(document_begin_.end(), end - begin, begin);
@@ -56,6 +59,7 @@ void DenseData::fill_options(DenseProblem<float>& problem) const {
   problem.distinct = shape.distinct;
   problem.dropout = {.p = shape.dropout, .seed = 42};
   if (!sink.empty()) problem.sink = sink.data();
+  if (!slopes.empty()) problem.slopes = slopes.data();
   for (int m = 0; m < problem.order; ++m) {
     DenseAxis<float>& axis = problem.axes[m];
     if (!document_begin_.empty()) {

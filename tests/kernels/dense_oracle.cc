@@ -170,6 +170,10 @@ struct Query {
   Real logit(const Tuple& tuple) const {
     Real form = before_cap(tuple);
     if (p.softcap > 0.0) form = p.softcap * std::tanh(form / p.softcap);
+    for (int m = 0; m < p.order && p.slopes; ++m) {
+      const int64_t away = std::abs(i + p.axes[m].visible.offset - tuple[m]);
+      form -= static_cast<Real>(p.slopes[h]) * static_cast<Real>(away);
+    }
     return p.mask.logits ? form + static_cast<Real>(p.mask.logits[mask_offset(tuple)]) : form;
   }
 

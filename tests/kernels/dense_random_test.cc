@@ -34,6 +34,7 @@ DenseCase random_case() {
   shape.causal = one_of({false, true});
   shape.reduce = one_of({ValueReduce::product, ValueReduce::sum, ValueReduce::mean});
   shape.softcap = one_of({0.0, 0.0, 0.7, 20.0});
+  shape.slopes = one_of({false, false, true});
   shape.normalizer = one_of({Normalizer::softmax, Normalizer::softmax, Normalizer::softmax_sink,
                              Normalizer::sigmoid, Normalizer::relu});
   shape.distinct = one_of({Distinct::none, Distinct::axes, Distinct::with_query});

@@ -90,6 +90,7 @@ struct TypedData {
     problem.dropout = other.dropout;
     if constexpr (std::is_same_v<R, float>) {
       problem.sink = other.sink;
+      problem.slopes = other.slopes;
       problem.mask.admissible = other.mask.admissible;
       problem.mask.logits = other.mask.logits;
       problem.mask.batch_stride = other.mask.batch_stride;

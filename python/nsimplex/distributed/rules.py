@@ -16,6 +16,7 @@ _OPTIONS = {
     "key_masks": "b.",
     "query_positions": "b.",
     "sink": "h",
+    "alibi_slopes": "h",
     "order_bias": ".h",
 }
 _ATTENTION = {"query": "bh..", "keys": "bk..", "values": "bk..", "mask": "<bh.+", **_OPTIONS}

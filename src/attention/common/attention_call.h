@@ -54,7 +54,9 @@
   OPTION(OptionalTensor, order_bias, {}, "Tensor? order_bias=None",                        \
          kCpu | kCubins | kParts | kCaches | kShards)                                      \
   OPTION(std::optional<double>, softcap, {}, "float? softcap=None",                        \
-         kCpu | kTriton | kComposed | kCaches | kRanks | kLayer)
+         kCpu | kTriton | kComposed | kCaches | kRanks | kLayer)                           \
+  OPTION(OptionalTensor, alibi_slopes, {}, "Tensor? alibi_slopes=None",                    \
+         kCpu | kFaces | kWeights | kCaches)
 
 #define NSIMPLEX_OPTIONS_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_ATTENTION_OPTIONS)
 

@@ -295,6 +295,21 @@ void check_sink(const Call& call, Normalizer normalizer) {
                     "[attention] sink: expected shape [", heads, "], got ", sink.sym_sizes());
 }
 
+void check_alibi(const Call& call) {
+  if (!call.options.alibi_slopes) return;
+  const at::Tensor& slopes = *call.options.alibi_slopes;
+  TORCH_CHECK_TYPE(is_floating(slopes), "[attention] alibi_slopes: expected a floating dtype, got ",
+                   slopes.scalar_type());
+  check_device("alibi_slopes", slopes, call.query);
+  const c10::SymInt heads = call.query.sym_size(1);
+  TORCH_CHECK_VALUE(slopes.dim() == 1 && holds(slopes.sym_size(0).sym_eq(heads)),
+                    "[attention] alibi_slopes: expected shape [", heads, "], got ",
+                    slopes.sym_sizes());
+  TORCH_CHECK_VALUE(!(slopes.requires_grad() && at::GradMode::is_enabled()),
+                    "[attention] alibi_slopes: expected slopes without a gradient, got some with "
+                    "one; detach() them");
+}
+
 void check_dropout(const Options& options) {
   TORCH_CHECK_VALUE(options.dropout_p >= 0 && options.dropout_p < 1,
                     "[attention] dropout_p: expected at least 0 and less than 1, got ",
@@ -358,6 +373,7 @@ void check_options(const Call& call) {
   check_query_positions(call);
   check_mask(call);
   check_sink(call, names.normalizer);
+  check_alibi(call);
   check_dropout(call.options);
   check_augment(call);
   check_order_bias(call, names.normalizer);

@@ -57,9 +57,12 @@ KernelInputs::KernelInputs(const Call& call, const char* operation)
   if (call.options.cu_seqlens) documents_ = document_bounds(call);
   if (call.options.query_positions) positions_ = rising_positions(call);
   if (call.options.mask) take_mask(call);
-  if (call.options.sink) {
-    sink_ = accumulated(*call.options.sink, accumulate_type(query_.scalar_type())).contiguous();
-  }
+  const auto of_heads = [&](const OptionalTensor& numbers) {
+    if (!numbers) return at::Tensor();
+    return accumulated(*numbers, accumulate_type(query_.scalar_type())).contiguous();
+  };
+  sink_ = of_heads(call.options.sink);
+  slopes_ = of_heads(call.options.alibi_slopes);
 }
 
 // A batch entry that has an axis without keys has no tuple. All its lengths become 0, so that none
@@ -123,6 +126,7 @@ void KernelInputs::fill_options(kernels::DenseProblem<T>& problem) const {
   problem.distinct = same<kernels::Distinct>(settings_.distinct);
   problem.dropout = {.p = settings_.dropout_p, .seed = static_cast<uint64_t>(settings_.seed)};
   if (sink_.defined()) problem.sink = sink_.const_data_ptr<R>();
+  if (slopes_.defined()) problem.slopes = slopes_.const_data_ptr<R>();
   for (int m = 0; m < settings_.order; ++m) {
     kernels::DenseAxis<T>& axis = problem.axes[m];
     if (key_mask_[m].defined()) axis.mask = key_mask_[m].const_data_ptr<bool>();

@@ -42,7 +42,7 @@ class KernelInputs {
   at::Tensor positions_;                                 // int64 [B, Tq]: positions of the queries
   at::Tensor documents_;  // int64 [2, T]: begin and end of the document of each query
   at::Tensor mask_;  // bool or the type of accumulation, [B, Hq, Tq, T_1, .., T_N], any of them 1
-  at::Tensor sink_;  // [Hq]
+  at::Tensor sink_, slopes_;  // [Hq]
 };
 
 /// The tensor itself if its channels are contiguous, otherwise a copy.

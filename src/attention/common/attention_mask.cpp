@@ -86,14 +86,33 @@ Tensor Admissible::visible(int axis, const Tile& tile) const {
   return keys_taking_part.defined() ? seen.logical_and(keys_taking_part.unsqueeze(1)) : seen;
 }
 
+// A [.., n_m] tensor at its axis among [B, Q, n_1, .., n_N].
+Tensor Admissible::axis_view(Tensor tensor, int axis) const {
+  for (int m = axis + 1; m < settings_.order; ++m) tensor = tensor.unsqueeze(-1);
+  while (tensor.dim() < 2 + settings_.order) tensor = tensor.unsqueeze(2);
+  return tensor;
+}
+
+// [B, Q, n_1, .., n_N] to [B, 1, 1, Q, L, K].
+Tensor Admissible::by_leading(const Tensor& tuples, const Tile& tile) const {
+  return tuples.flatten(2, -1)
+      .unflatten(-1, {-1, tile.keys[settings_.order - 1].size()})
+      .unsqueeze(1)
+      .unsqueeze(1);
+}
+
+Tensor Admissible::distances(const Tile& tile) const {
+  Tensor sum;
+  for (int m = 0; m < settings_.order; ++m) {
+    const Tensor key = positions(tile.keys[m]).unsqueeze(0).unsqueeze(0);
+    const Tensor own = axis_view((query_positions(m, tile) - key).abs(), m);
+    sum = sum.defined() ? sum + own : own;
+  }
+  return by_leading(sum, tile);
+}
+
 Tensor Admissible::tuples(const Tile& tile) const {
   const int order = settings_.order;
-  // Dimensions [B, Q, n_1, .., n_N]; `axis_view` puts a [.., n_m] tensor at its axis.
-  const auto axis_view = [&](Tensor tensor, int axis) {
-    for (int m = axis + 1; m < order; ++m) tensor = tensor.unsqueeze(-1);
-    while (tensor.dim() < 2 + order) tensor = tensor.unsqueeze(2);
-    return tensor;
-  };
   Tensor tuples;
   for (int m = 0; m < order; ++m) tuples = both(tuples, axis_view(visible(m, tile), m));
   if (settings_.distinct != Distinct::none) {
@@ -106,8 +125,7 @@ Tensor Admissible::tuples(const Tile& tile) const {
       }
     }
   }
-  tuples = tuples.flatten(2, -1).unflatten(-1, {-1, tile.keys[order - 1].size()});
-  tuples = tuples.unsqueeze(1).unsqueeze(1);
+  tuples = by_leading(tuples, tile);
   return mask_.boolean() ? tuples.logical_and(mask_.slice(tile)) : tuples;
 }
 

@@ -63,9 +63,14 @@ class Admissible {
   /// The tuples that each query of a tile sees: bool, broadcasts to [B, H, G, Q, L, K].
   at::Tensor tuples(const Tile& tile) const;
 
+  /// The sum over the axes of |p - j_m|, p the query's position: int64, broadcasts like tuples().
+  at::Tensor distances(const Tile& tile) const;
+
   const TupleMask& mask() const { return mask_; }
 
  private:
+  at::Tensor axis_view(at::Tensor tensor, int axis) const;
+  at::Tensor by_leading(const at::Tensor& tuples, const Tile& tile) const;
   at::Tensor positions(kernels::Range range) const;
   at::Tensor query_positions(int axis, const Tile& tile) const;
   at::Tensor visible(int axis, const Tile& tile) const;

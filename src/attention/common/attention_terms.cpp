@@ -97,11 +97,12 @@ Problem::Problem(const Call& call)
       leading_keys(settings.form, settings.order),
       leading_values(Form::product, settings.order) {
   query = by_group(call.query);
-  if (call.options.sink) {
-    sink = accumulated(*call.options.sink, accumulate)
-               .unflatten(0, {keys[0].size(1), groups})
-               .unsqueeze(-1);
-  }
+  const auto of_heads = [&](const OptionalTensor& numbers) {
+    if (!numbers) return Tensor();
+    return accumulated(*numbers, accumulate).unflatten(0, {keys[0].size(1), groups}).unsqueeze(-1);
+  };
+  sink = of_heads(call.options.sink);
+  slopes = of_heads(call.options.alibi_slopes);
   const bool has_double = !call.query.is_mps();
   logit_type = admissible.mask().additive() && has_double ? at::kDouble : accumulate;
 }
@@ -140,6 +141,10 @@ Tensor TileTerms::before_softcap(const Tensor& grad_logits) const {
 
 Tensor TileTerms::logits() const {
   Tensor logits = capped_.defined() ? capped_ * problem_.settings.softcap : scores();
+  if (problem_.slopes.defined()) {
+    const Tensor distances = problem_.admissible.distances(tile_).to(problem_.accumulate);
+    logits = logits - problem_.slopes.unsqueeze(-1).unsqueeze(-1) * distances;
+  }
   const TupleMask& mask = problem_.admissible.mask();
   if (mask.additive()) {
     const Tensor added = accumulated(mask.slice(tile_), problem_.accumulate);

@@ -40,7 +40,8 @@ struct Problem {
   Settings settings;
   at::Tensor query;  ///< [B, H, G, Tq, D]
   at::TensorList keys, values;
-  at::Tensor sink;  ///< [H, G, 1] in the accumulated dtype, or undefined
+  at::Tensor sink;    ///< [H, G, 1] in the accumulated dtype, or undefined
+  at::Tensor slopes;  ///< of ALiBi, likewise
   at::ScalarType accumulate;
   /// The type of logits. It is wider with an additive mask, because a score could be lost in float.
   at::ScalarType logit_type;
@@ -68,7 +69,7 @@ class TileTerms {
   /// The part of a [B, H, G, Tq, ...] tensor for the queries of the tile, in the accumulated dtype.
   at::Tensor rows(const at::Tensor& tensor) const;
 
-  /// s1 * form, with the soft cap, + mask, or -inf if the tuple is inadmissible: [B, H, G, Q, L, K]
+  /// s1 * form, with the soft cap, + biases and mask, or -inf if the tuple is inadmissible: [B, H, G, Q, L, K]
   /// in the type of logits.
   at::Tensor logits() const;
 

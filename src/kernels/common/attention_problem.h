@@ -168,6 +168,8 @@ struct DenseProblem {
   DenseAxis<T> axes[kMaxOrder];
   TupleMask<T> mask;
   const Accum<T>* sink = nullptr;  ///< [heads], with softmax_sink
+  /// [heads]: the sum over the axes of |position - j_m|, times this, is subtracted; or null
+  const Accum<T>* slopes = nullptr;
 
   /// Whether a query sees a key on every axis. (A mask may still leave it without a tuple.)
   bool active(int64_t entry, int64_t query) const {

@@ -33,6 +33,7 @@ def definition(
     augment=(),
     order_bias=None,
     softcap=None,
+    alibi_slopes=None,
     return_lse=True,
 ):
     """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]. Axes in
@@ -51,6 +52,12 @@ def definition(
     logits = s1 * (products if form == "product" else determinants)(query, keys)
     if softcap is not None:
         logits = softcap * torch.tanh(logits / softcap)
+    for m, length in enumerate(lengths if alibi_slopes is not None else []):
+        away = positions(query.size(2), length, query_positions) - torch.arange(length)
+        shape = [away.size(0), 1, query.size(2)] + [1] * order
+        shape[3 + m] = length
+        slopes = alibi_slopes.view(-1, *[1] * (order + 1))
+        logits = logits - slopes * away.abs().view(shape)
     seen = visible(
         query,
         lengths,
@@ -147,11 +154,7 @@ def visible(
     rows = [length + (m in augment) for m, length in enumerate(lengths)]
     seen = torch.ones(1, 1, queries, *rows, dtype=torch.bool)
     for m, length in enumerate(lengths):
-        position, index = row[:, None] + length - queries, torch.arange(length)[None, :]
-        if query_positions is not None and query_positions.dim() == 1:
-            position = (query_positions[:, None] + row)[..., None]
-        elif query_positions is not None:
-            position = query_positions[..., None]
+        position, index = positions(queries, length, query_positions), torch.arange(length)[None, :]
         sees = torch.ones(1, queries, length, dtype=torch.bool)
         left, right = (-1, -1) if window is None else window[m]
         if left >= 0:
@@ -180,6 +183,14 @@ def visible(
             if len(set(real)) < len(real):
                 seen[(..., *tuple_of_keys)] = False
     return seen
+
+
+def positions(queries, length, given) -> Tensor:
+    """Of the queries among the keys of an axis, [B or 1, Tq, 1]."""
+    row = torch.arange(queries)
+    if given is None:
+        return (row + length - queries).view(1, -1, 1)
+    return (given if given.dim() == 2 else given[:, None] + row)[..., None]
 
 
 def real_keys(rows, augment) -> Tensor:

@@ -23,6 +23,7 @@ def _with_holes(mask: torch.Tensor) -> torch.Tensor:
 
 BOUNDS = torch.tensor([0, 2, 2, 3, 5])
 B, H, T = 2, 4, 5  # batch entries, query heads, queries
+SLOPES = torch.tensor([0.5, 0.1, -0.2, 1.0], dtype=torch.float64)
 
 #: name: (order, options without gradient, options with gradient)
 OPTIONS: dict[str, tuple[int, dict, dict]] = {
@@ -65,6 +66,24 @@ OPTIONS: dict[str, tuple[int, dict, dict]] = {
         2,
         dict(softcap=0.6, normalizer="relu", dropout_p=0.3, seed=2, distinct="axes"),
         {},
+    ),
+    "alibi-1": (1, dict(alibi_slopes=SLOPES, causal=True), {}),
+    "alibi-2": (2, dict(alibi_slopes=SLOPES, window=[(3, 2), (4, 1)], reduce="sum"), {}),
+    "alibi-3": (3, dict(alibi_slopes=-SLOPES, distinct="axes", dropout_p=0.2, seed=4), {}),
+    "alibi-mask": (
+        2,
+        dict(alibi_slopes=SLOPES, softcap=0.9, query_positions=torch.tensor([2, 0]), causal=True),
+        dict(mask=_with_holes(_random(H, T, 1, T))),
+    ),
+    "alibi-documents": (
+        2,
+        dict(alibi_slopes=SLOPES, cu_seqlens=BOUNDS, normalizer="sigmoid"),
+        {},
+    ),
+    "alibi-relu": (
+        1,
+        dict(alibi_slopes=SLOPES, normalizer="relu", key_masks=[_some(B, T)]),
+        dict(),
     ),
     "softcap-sigmoid": (1, dict(softcap=0.9, normalizer="sigmoid"), {}),
     "dropout-1": (1, dict(dropout_p=0.4, seed=2**62 + 7), {}),
@@ -171,6 +190,7 @@ EACH = [
     "sigmoid-2",
     "relu-3",
     "softcap-2",
+    "alibi-2",
     "dropout-2",
     "positions-2",
     "lengths-2",

@@ -239,6 +239,19 @@ BAD = [
         r"dropout_p: expected at least 0 and less than 1, got -0.1",
     ),
     (dict(dropout_p=float("nan"), seed=1), ValueError, r"dropout_p: .* got nan"),
+    # ALiBi
+    (dict(alibi_slopes=torch.ones(2)), ValueError, r"alibi_slopes: expected shape \[8\], got \[2\]"),
+    (dict(alibi_slopes=torch.ones(8, dtype=torch.int64)), TypeError, r"alibi_slopes: .* Long"),
+    (
+        dict(alibi_slopes=torch.ones(8, requires_grad=True)),
+        ValueError,
+        r"alibi_slopes: expected slopes without a gradient",
+    ),
+    (
+        dict(alibi_slopes=torch.ones(8), augment=[1]),
+        ValueError,
+        r"augment: expected none with alibi_slopes",
+    ),
     # soft cap
     (dict(softcap=0.0), ValueError, r"softcap: expected a positive finite number, got 0"),
     (dict(softcap=-30.0), ValueError, r"softcap: expected a positive finite number, got -30"),

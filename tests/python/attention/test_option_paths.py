@@ -32,6 +32,7 @@ SET = {
     "query_positions": dict(query_positions=torch.tensor([0, 3]), causal=True),
     "order_bias": dict(order_bias=torch.linspace(-1, 1, 2 * H).view(2, H), augment=[1]),
     "softcap": dict(softcap=0.3),
+    "alibi_slopes": dict(alibi_slopes=torch.linspace(-0.2, 0.5, H)),
     "layout": dict(layout="bthd"),
 }
 COMPOSED = {

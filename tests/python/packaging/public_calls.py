@@ -53,6 +53,7 @@ def _attention() -> tuple[list, dict]:
         query_positions=None,
         order_bias=None,
         softcap=1.5,
+        alibi_slopes=None,
     )
     return [query, [key, key]], options
 

@@ -8,6 +8,8 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <type_traits>
 
@@ -41,11 +43,11 @@ class TupleFilter {
   bool general() const {
     return key_mask_ || drops() || problem_.mask.present() || problem_.distinct != Distinct::none ||
            problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu ||
-           caps();
+           caps() || problem_.slopes;
   }
   bool caps() const { return problem_.softcap > 0.0; }
   bool drops() const { return problem_.dropout.p > 0.0; }
-  bool adds_logits() const { return problem_.mask.logits; }
+  bool adds_logits() const { return problem_.mask.logits || problem_.slopes; }
 
   void set_row(int row, int64_t query_head, int64_t query, const TupleWalk& walk) {
     const TupleMask<T>& mask = problem_.mask;
@@ -54,11 +56,18 @@ class TupleFilter {
         batch_ * mask.batch_stride + query_head * mask.head_stride + query * mask.query_stride;
     own.hash = hash_row(problem_.dropout.seed, batch_ * problem_.heads + query_head, query);
     own.holes = 0;
+    const R slope = problem_.slopes ? problem_.slopes[query_head] : R{0};
+    own.bias = R{0};
     for (int p = 0; p < geometry_.inner(); ++p) {
       const int m = geometry_.axis[p];
       own.mask += walk[p] * mask.axis_stride[m];
       if (drops()) own.hash ^= hash_key(m, walk[p]);
+      if (problem_.slopes) own.bias -= slope * distance(m, query, walk[p]);
       if (problem_.distinct != Distinct::none) own.hole[own.holes++] = walk[p];
+    }
+    if (problem_.slopes) {
+      own.slope = slope;
+      own.position = inner_axis().visible.position(batch_, query);
     }
     if (problem_.distinct == Distinct::with_query) {
       own.hole[own.holes++] = inner_axis().visible.position(batch_, query);
@@ -117,9 +126,10 @@ class TupleFilter {
     }
   }
 
-  /// The logits that the mask adds to a row's scores; minus infinity for inadmissible tuples. They
+  /// The logits that the mask and the biases add to a row's scores; minus infinity for inadmissible tuples. They
   /// are read in place if all are admissible, and otherwise copied to `room`.
   const R* read_logits(int row, const Columns& columns, R* room) const {
+    if (problem_.slopes) return add_biases(row, columns, room);
     const int64_t stride = mask_stride();
     const R* const from = problem_.mask.logits + rows_[row].mask + first_ * stride;
     const bool all = columns.low == columns.begin && columns.high == columns.end && !key_mask_;
@@ -199,9 +209,11 @@ class TupleFilter {
 
  private:
   struct Row {
-    int64_t mask;   // offset of the leading tuple in the mask
-    uint32_t hash;  // of the row and its leading keys
-    int holes;      // inner keys that `distinct` excludes
+    int64_t mask;      // offset of the leading tuple in the mask
+    uint32_t hash;     // of the row and its leading keys
+    int holes;         // inner keys that `distinct` excludes
+    R bias, slope;     // of ALiBi: that of the leading keys, and the head's
+    int64_t position;  // of the query on the inner axis
     int64_t hole[kMaxOrder];
   };
 
@@ -237,6 +249,26 @@ class TupleFilter {
       const double score = std::max<double>((whole - base) * kLog2E, kLeast);
       scores[c] = logits[c] == kNothing ? kNothing : static_cast<R>(score);
     }
+  }
+
+  // The biases of a row's tuples, with the mask's logits.
+  const R* add_biases(int row, const Columns& columns, R* room) const {
+    const Row& own = rows_[row];
+    const R from = static_cast<R>(own.position - first_);
+    for (int c = columns.low; c < columns.high; ++c) {
+      room[c] = own.bias - own.slope * std::abs(from - static_cast<R>(c));
+    }
+    if (problem_.mask.logits) {
+      const int64_t stride = mask_stride();
+      const R* const mask = problem_.mask.logits + own.mask + first_ * stride;
+      for (int c = columns.low; c < columns.high; ++c) room[c] += mask[c * stride];
+    }
+    exclude(row, columns, room);
+    return room;
+  }
+
+  R distance(int axis, int64_t query, int64_t key) const {
+    return static_cast<R>(std::abs(problem_.axes[axis].visible.position(batch_, query) - key));
   }
 
   // The step from a key of the inner axis to the next.
