@@ -67,8 +67,9 @@ const std::vector<Shape> kOptions{
     option("key_mask_of_inner", 64, [](auto& problem) { problem.axes[1].mask = key_mask(); }),
     option("additive_mask_of_keys", 64,
            [](auto& problem) {
-             problem.mask.logits = mask_logits();
-             problem.mask.axis_stride[1] = 1;
+             problem.masks = 1;
+             problem.mask[0].logits = mask_logits();
+             problem.mask[0].axis_stride[1] = 1;
            }),
     option("distinct", 64, [](auto& problem) { problem.distinct = Distinct::axes; }),
     option("dropout", 64, [](auto& problem) { problem.dropout = {.p = 0.1, .seed = 1}; }),

@@ -97,6 +97,11 @@ struct AttentionOptions {
   /// infinity and is differentiable.
   std::optional<at::Tensor> mask;
 
+  /// Empty, or one mask per axis m over the pairs of a query and a key, broadcastable to [B, Hq, Tq,
+  /// T_m], with 2 dimensions or more. Bool: a tuple is admissible if all its pairs are. Floating:
+  /// the numbers of a tuple's pairs are added to its logit; differentiable. Not with `augment`.
+  std::vector<at::Tensor> pair_masks;
+
   std::optional<at::Tensor> sink;  ///< [Hq], only with Normalizer::softmax_sink; differentiable
   Distinct distinct = Distinct::none;
   /// Axes, as indices of the keys, that get a row of ones: see attention(). Axes 1..N-1 give the
@@ -154,8 +159,9 @@ struct AttentionOutput {
 ///
 /// Complexity: 2 (D + Dv) flops for every query, head and admissible tuple, and three times that
 /// backward. Memory: O(T (D + Dv)) besides a mask. The CPU runs the SIMD kernel for every dtype and
-/// option. Other devices, the gradient of the mask and second derivatives use the reference, unless
-/// kernels for a GPU are registered (docs/attention/gpu.md).
+/// option, but for the gradient of a mask that is the same for all queries. That, other devices and
+/// second derivatives use the reference, unless kernels for a GPU are registered
+/// (docs/attention/gpu.md).
 ///
 /// Errors: c10::ValueError or c10::TypeError. The message is one line that names the argument, the
 /// expectation and the value.

@@ -96,18 +96,19 @@ struct SimplicialAttentionOptions {
 
 /// Which tokens a layer may attend to, besides its own causal mask and windows: the options of the
 /// same names in AttentionOptions. Axes share a key mask if there is one. Beside chosen keys there
-/// is one length per sequence and one key mask, and no mask of tuples.
+/// is one length per sequence and one key mask, and no mask of tuples or pairs.
 struct AttentionMasks {
   std::optional<at::Tensor> key_lengths = std::nullopt;
   std::vector<at::Tensor> key_masks = {};  ///< one or N of bool [B, T_m]
   std::optional<at::Tensor> cu_seqlens = std::nullopt;
   std::optional<at::Tensor> mask = std::nullopt;
+  std::vector<at::Tensor> pair_masks = {};
 
   /// For self-attention among some tokens of a sequence. int64 [B, T], rising: their positions in
   /// it, which rotary, causal mask and windows use.
   std::optional<at::Tensor> positions = std::nullopt;
   /// bool [B, T, T] or [T, T]: what each token may attend to, on every axis; Neighbours takes all
-  /// its forms. Without `select`, it and a window with positions cost memory for every tuple.
+  /// its forms. Without `select`, it and a window with positions are masks of pairs on every axis.
   std::optional<at::Tensor> adjacency = std::nullopt;
 };
 

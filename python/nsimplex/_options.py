@@ -43,6 +43,7 @@ __all__ = [
     "computed_by",
     "flat_window",
     "operator_options",
+    "options_set",
     "scales",
     "taken",
     "unhandled",
@@ -70,10 +71,12 @@ TAKEN: dict[str, frozenset[str]] = {
 def unhandled(path: str, given: Mapping[str, Any]) -> str | None:
     """The first option that is set, that is, other than its default, and that a path does not
     take."""
-    for name, value in given.items():
-        if name in DEFAULTS and name not in TAKEN[path] and _is_set(value, DEFAULTS[name]):
-            return name
-    return None
+    return next((name for name in options_set(given) if name not in TAKEN[path]), None)
+
+
+def options_set(given: Mapping[str, Any]) -> list[str]:
+    """The options that are other than their defaults."""
+    return [n for n, value in given.items() if n in DEFAULTS and _is_set(value, DEFAULTS[n])]
 
 
 def _is_set(value: Any, default: Any) -> bool:
@@ -135,6 +138,7 @@ class TupleOptions(_Formula, _Masks, total=False):
     window: Window
     cu_seqlens: Tensor | None
     query_positions: Tensor | None
+    pair_masks: Sequence[Tensor] | None
 
 
 class AttentionOptions(TupleOptions, total=False):

@@ -68,6 +68,7 @@ def attention(
     order_bias: Tensor | None = None,
     softcap: float | None = None,
     alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
     return_lse: bool = False,
     layout: Layout = "bhtd",
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -151,6 +152,13 @@ def attention(
         alibi_slopes: [Hq], floating, without a gradient. slope_h times the sum over the axes of
             |p - j_m| is subtracted from the logits, p = i + (T_m - Tq) or the query's position. At
             N = 1 it is ALiBi. Not with ``augment``.
+        pair_masks: N tensors, one per axis m, each broadcastable to [B, Hq, Tq, T_m] and of 2
+            dimensions or more: what ``mask`` is for tuples, for the pairs of a query and a key.
+            bool: a tuple is admissible if all its pairs are; a leading key that a query may not see
+            costs nothing. Floating: the numbers of a tuple's pairs are added to its logit,
+            differentiable. Memory is that of the pairs, where the same ``mask`` has one number per
+            tuple. Kinds may differ between axes, and ``torch.tensor([[True]])`` leaves an axis as
+            it is. Not with ``augment``.
         return_lse: return (out, lse).
         layout: "bhtd", [B, heads, T, D] as above; or "bthd", [B, T, heads, D] for query, keys,
             values and out, as in FlashAttention. Both are read and written without a copy. The
@@ -170,10 +178,10 @@ def attention(
     Complexity: the forward pass takes 2 (D + Dv) flops for every query, head and admissible tuple;
         the backward pass takes three times as many. Memory is O(T (D + Dv)) besides a mask. The
         CPU runs a SIMD kernel for every dtype and option. A GPU runs Triton kernels for orders 1 to
-        4 in float32, bfloat16 and float16. Other calls and devices, the gradient of ``mask``,
-        derivatives of second order, forward mode and ``torch.func`` transforms run
-        :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to get a warning). The bits of a result do
-        not depend on the number of threads.
+        4 in float32, bfloat16 and float16. Other calls and devices, the gradient of ``mask`` on a
+        GPU or of one that is the same for all queries, derivatives of second order, forward mode
+        and ``torch.func`` transforms run :func:`reference` (set NSIMPLEX_WARN_FALLBACK=1 to get a
+        warning). The bits of a result do not depend on the number of threads.
 
     Sources: Clift et al., "Logic and the 2-Simplicial Transformer" (arXiv 1909.00668); Roy et al.,
         "Fast and Simplex: 2-Simplicial Attention in Triton" (arXiv 2507.02754).
@@ -267,3 +275,11 @@ def _attention_backward_flops(
 ) -> int:
     """The backward pass computes six products per tuple, and the forward pass two."""
     return 3 * _forward_flops(query, keys, values, causal, window, augment)
+
+
+@register_flop_formula(operators.attention_pair_masks_backward)
+def _pair_masks_backward_flops(
+    query, keys, values, *_, causal=False, window=None, augment=None, out_shape=None, **__
+) -> int:
+    """Scores and gradients of weights: two products per tuple, like the forward pass."""
+    return _forward_flops(query, keys, values, causal, window, augment)

@@ -40,15 +40,10 @@ AttentionMasks checked_masks(AttentionMasks masks, const at::Tensor& x, const Se
 /// Whether masks other than positions are given.
 bool restricts(const AttentionMasks& masks);
 
-/// The mask for attention among tokens at `positions`, which windows around these give, and to what
-/// `adjacency` admits, on every axis. bool, broadcastable to [B, 1, T, T_1, .., T_N]; absent if
-/// everything is admissible.
-std::optional<at::Tensor> induced_mask(const AttentionMasks& masks,
-                                       const std::vector<Window>& window, int64_t order);
-
-/// A mask of attention, restricted to the tuples that a second, boolean one admits.
-std::optional<at::Tensor> joined_mask(const std::optional<at::Tensor>& mask,
-                                      const std::optional<at::Tensor>& admitted);
+/// The pair_masks of a call: those given, restricted to windows around `positions` and to what
+/// `adjacency` admits, on every axis. Empty if everything is admissible.
+std::vector<at::Tensor> pair_masks_of(const AttentionMasks& masks,
+                                      const std::vector<Window>& window, int64_t order);
 
 /// bool [B, T]: the tokens that are not padding; absent: all.
 std::optional<at::Tensor> kept_keys(const AttentionMasks& masks, int64_t length);

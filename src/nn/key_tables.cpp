@@ -46,6 +46,8 @@ void check_sparse_masks(const AttentionMasks& masks, const Tensor& x, const Sele
   const int64_t batch = x.size(0), length = x.size(1);
   const std::string beside = " beside select " + select_name(select);
   TORCH_CHECK_VALUE(!masks.mask, at, "mask: expected none", beside, "; use adjacency");
+  TORCH_CHECK_VALUE(masks.pair_masks.empty(), at, "pair_masks: expected none", beside,
+                    "; use adjacency");
   if (const auto& lengths = masks.key_lengths) {
     TORCH_CHECK_VALUE(is_whole(*lengths) && lengths->sizes().equals({batch}), at,
                       "key_lengths: expected int64 of shape [", batch, "]", beside, ", got ",
@@ -114,40 +116,40 @@ AttentionMasks checked_masks(AttentionMasks masks, const Tensor& x, const Select
 
 bool restricts(const AttentionMasks& masks) {
   return masks.key_lengths || !masks.key_masks.empty() || masks.cu_seqlens || masks.mask ||
-         masks.adjacency;
+         !masks.pair_masks.empty() || masks.adjacency;
 }
 
-std::optional<Tensor> induced_mask(const AttentionMasks& masks, const std::vector<Window>& window,
-                                   int64_t order) {
-  std::optional<Tensor> mask;
+namespace {
+
+// What windows around positions, and adjacency, admit on an axis: bool [B, T, T], or absent.
+std::optional<Tensor> induced_pairs(const AttentionMasks& masks, const Window& sees) {
+  std::optional<Tensor> pairs = masks.adjacency;
+  if (!masks.positions) return pairs;
+  const auto keep = [&](const Tensor& inside) { pairs = pairs ? *pairs & inside : inside; };
+  const Tensor distance = masks.positions->unsqueeze(1) - masks.positions->unsqueeze(2);  // j - i
+  if (sees.left >= 0) keep(distance > -sees.left);
+  if (sees.right >= 0) keep(distance <= sees.right);
+  return pairs;
+}
+
+}  // namespace
+
+std::vector<Tensor> pair_masks_of(const AttentionMasks& masks, const std::vector<Window>& window,
+                                  int64_t order) {
+  std::vector<Tensor> result = masks.pair_masks;
   for (int64_t m = 0; m < order; ++m) {
-    Window sees;
-    if (masks.positions && !window.empty()) sees = window[window.size() == 1 ? 0 : m];
-    std::optional<Tensor> pairs = masks.adjacency;
-    const auto keep = [&](const Tensor& inside) { pairs = pairs ? *pairs & inside : inside; };
-    if (sees.left >= 0 || sees.right >= 0) {
-      const Tensor distance =
-          masks.positions->unsqueeze(1) - masks.positions->unsqueeze(2);  // j - i
-      if (sees.left >= 0) keep(distance > -sees.left);
-      if (sees.right >= 0) keep(distance <= sees.right);
-    }
+    const Window sees = window.empty() ? Window{} : window[window.size() == 1 ? 0 : m];
+    const std::optional<Tensor> pairs = induced_pairs(masks, sees);
     if (!pairs) continue;
-    // [B, T, T_m] -> [B, 1, T, 1, .., T_m, .., 1]
-    std::vector<int64_t> shape(3 + order, 1);
-    shape[0] = pairs->size(0);
-    shape[2] = pairs->size(1);
-    shape[3 + m] = pairs->size(2);
-    const Tensor own = pairs->reshape(shape);
-    mask = mask ? *mask & own : own;
+    const Tensor admitted = pairs->unsqueeze(1);
+    if (result.empty()) result.resize(order, at::ones({1, 1}, admitted.options()));
+    if (static_cast<int64_t>(result.size()) != order) break;  // attention() refuses their number
+    result[m] = result[m].scalar_type() == at::kBool
+                    ? result[m] & admitted
+                    : result[m].masked_fill(admitted.logical_not(),
+                                            -std::numeric_limits<double>::infinity());
   }
-  return mask;
-}
-
-std::optional<Tensor> joined_mask(const std::optional<Tensor>& mask,
-                                  const std::optional<Tensor>& admitted) {
-  if (!mask || !admitted) return mask ? mask : admitted;
-  if (mask->scalar_type() == at::kBool) return *mask & *admitted;
-  return mask->masked_fill(admitted->logical_not(), -std::numeric_limits<double>::infinity());
+  return result;
 }
 
 std::optional<Tensor> kept_keys(const AttentionMasks& masks, int64_t length) {

@@ -308,7 +308,8 @@ AttentionOutput SimplicialAttentionImpl::attend_to_window(const std::vector<at::
   options.key_masks = masks.key_masks;
   if (masks.key_masks.size() == 1) options.key_masks.resize(o.order, masks.key_masks[0]);
   options.cu_seqlens = masks.cu_seqlens;
-  options.mask = detail::joined_mask(masks.mask, detail::induced_mask(masks, o.window, o.order));
+  options.mask = masks.mask;
+  options.pair_masks = detail::pair_masks_of(masks, o.window, o.order);
   const at::TensorList all(heads);
   const auto call = o.face ? face_attention : attention;
   return call(all[0], all.slice(1, o.order), all.slice(1 + o.order), options);

@@ -41,6 +41,7 @@ struct OperatorRow {
 inline constexpr OperatorRow kOperators[] = {
     {"attention", Cast::narrow, Recorded::own, Mapped::own},
     {"attention_backward", Cast::as_given, Recorded::own, Mapped::own},
+    {"attention_pair_masks_backward", Cast::as_given, Recorded::own, Mapped::own},
     {"attention_reference", Cast::narrow, Recorded::own, Mapped::own},
     {"attention_weights", Cast::narrow, Recorded::whole, Mapped::own},
     {"attention_workspace", Cast::as_given, Recorded::host, Mapped::loop},

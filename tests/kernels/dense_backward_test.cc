@@ -14,15 +14,20 @@ class DenseBackwardTest : public ::testing::TestWithParam<DenseCase> {
 TEST_P(DenseBackwardTest, MatchesTheDefinitionOnEveryLevel) {
   constexpr double kGate = 2e-5;
   DenseData data(GetParam());
-  const DenseBackward<float> problem = data.backward();
-  const DenseOracle oracle = dense_oracle<float>(problem, &problem.grad_out, problem.grad_lse);
+  const DenseBackward<float> given = data.backward();
+  const DenseOracle oracle = dense_oracle<float>(given, &given.grad_out, given.grad_lse);
   for (const std::string& level : kernel_ways()) {
     SCOPED_TRACE(level);
     take_way(level);
     run_forward(data.forward());
+    const DenseBackward<float> problem = data.backward();
     run_backward(problem);
     EXPECT_LE(relative_error(data.grad_query.values(), oracle.grad_query), kGate);
     EXPECT_TRUE(data.grad_query.outside_untouched());
+    ASSERT_EQ(data.grad_masks.size(), oracle.grad_masks.size());
+    for (size_t k = 0; k < oracle.grad_masks.size(); ++k) {
+      EXPECT_LE(relative_error(data.grad_masks[k], oracle.grad_masks[k]), kGate);
+    }
     EXPECT_LE(relative_error(data.grad_sink, oracle.grad_sink), kGate);
     for (int m = 0; m < problem.order; ++m) {
       SCOPED_TRACE(m);

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "kernels/cpu/shared/simd.h"
+#include "kernels/dense_oracle.h"
 
 namespace nsimplex::kernels::testing {
 namespace {
@@ -160,6 +161,13 @@ DenseBackward<float> DenseData::backward(bool with_grad_lse) {
     problem.grad_value[m] = grad_values[m].view();
   }
   if (!grad_sink.empty()) problem.grad_sink = grad_sink.data();
+  grad_masks.clear();
+  for (int k = 0; k < problem.masks; ++k) {
+    if (!problem.mask[k].logits) continue;
+    TupleGradient<float>& gradient = problem.grad_mask[problem.mask_gradients++];
+    const int64_t count = place_gradient<float>(problem, problem.mask[k], gradient);
+    gradient.sum = grad_masks.emplace_back(static_cast<size_t>(count), 0.0f).data();
+  }
   return problem;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct DenseCase {
   std::vector<int64_t> documents;  ///< cu_seqlens
   bool key_masks = false;          ///< on every axis; masked keys and their values are NaN
   MaskKind mask = MaskKind::none;
-  std::vector<int> mask_broadcast;  ///< dimensions of [batch, head, query, axes ..] of stride 0
+  std::vector<int> mask_broadcast;   ///< dimensions of [batch, head, query, axes ..] of stride 0
+  std::vector<MaskKind> pair_masks;  ///< per axis; empty: none
 
   int order() const { return static_cast<int>(lengths.size()); }
 };
@@ -87,17 +89,24 @@ struct DenseData {
   Array query, out, grad_out, grad_query;
   std::vector<Array> keys, values, grad_keys, grad_values;
   std::vector<float> lse, grad_lse, sink, grad_sink, slopes;
+  std::vector<std::vector<float>> grad_masks;  ///< of the additive masks, to which is added
 
  private:
+  struct Mask {
+    MaskKind kind;
+    TuplePlaces places;
+    std::vector<unsigned char> bits;
+    std::vector<float> logits;
+  };
+
   void make_options(unsigned seed);
+  void make_mask(MaskKind kind, const std::vector<int>& broadcast, std::mt19937& generator);
   void fill(DenseProblem<float>& problem) const;
   void fill_options(DenseProblem<float>& problem) const;
 
   // Booleans as bytes, since a vector of bool has no pointer.
   std::vector<std::vector<unsigned char>> key_masks_;
-  std::vector<unsigned char> mask_bits_;
-  std::vector<float> mask_logits_;
-  std::vector<int64_t> mask_strides_;  // of [batch, head, query, axes ..]
+  std::vector<Mask> masks_;
   std::vector<int64_t> document_begin_, document_end_;
 };
 

@@ -69,12 +69,13 @@ struct MaskedData : DenseData {
   }
 
   void add_mask(DenseProblem<float>& problem) const {
-    problem.mask = {};
-    problem.mask.logits = logits.data();
-    problem.mask.query_stride = tuples;
+    problem.masks = 1;
+    TupleMask<float>& mask = problem.mask[0] = {};
+    mask.logits = logits.data();
+    mask.query_stride = tuples;
     int64_t stride = 1;
     for (int m = problem.order; m-- > 0; stride *= shape.lengths[m]) {
-      problem.mask.axis_stride[m] = stride;
+      mask.axis_stride[m] = stride;
     }
   }
 

@@ -91,6 +91,30 @@ void add_masks(std::vector<DenseCase>& cases) {
   cases.push_back(masked("additive_mask_of_queries", MaskKind::additive, {0, 3, 4}));
   cases.push_back(with(masked("additive_mask_first_axis_inner", MaskKind::additive, {}),
                        [](DenseCase& s) { s.lengths = {75, 11}; }));
+  const auto paired = [](const char* name, std::vector<int64_t> lengths,
+                         std::vector<MaskKind> kinds) {
+    DenseCase shape = small(name, std::move(lengths));
+    shape.pair_masks = std::move(kinds);
+    return shape;
+  };
+  constexpr MaskKind none = MaskKind::none, boolean = MaskKind::boolean,
+                     additive = MaskKind::additive;
+  cases.push_back(paired("pairs_order1", {130}, {additive}));
+  cases.push_back(paired("pairs_boolean", {40, 30}, {boolean, boolean}));
+  cases.push_back(paired("pairs_boolean_leading", {5, 130}, {boolean, none}));
+  cases.push_back(paired("pairs_additive", {40, 30}, {additive, additive}));
+  cases.push_back(paired("pairs_order3", {4, 40, 5}, {boolean, additive, additive}));
+  cases.push_back(with(paired("pairs_mask_slopes", {9, 75}, {additive, boolean}), [](DenseCase& s) {
+    s.mask = MaskKind::additive;
+    s.slopes = true;
+    s.softcap = 0.8;
+    s.normalizer = Normalizer::sigmoid;
+  }));
+  cases.push_back(with(paired("pairs_split", {3, 700}, {additive, additive}), [](DenseCase& s) {
+    s.queries = 2;
+    s.reduce = ValueReduce::sum;
+    s.dropout = 0.3;
+  }));
   cases.push_back(with(small("key_masks"), [](DenseCase& s) { s.key_masks = true; }));
   cases.push_back(with(small("key_masks_order1", {75}), [](DenseCase& s) { s.key_masks = true; }));
   cases.push_back(with(small("key_masks_order3", {4, 5, 40}), [](DenseCase& s) {

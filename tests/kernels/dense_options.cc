@@ -10,7 +10,7 @@ namespace nsimplex::kernels::testing {
 void DenseData::make_options(unsigned seed) {
   std::mt19937 generator(seed + 1000);
   std::normal_distribution<float> normal;
-  std::bernoulli_distribution often(0.7), seldom(0.1);
+  std::bernoulli_distribution often(0.7);
   if (shape.normalizer == Normalizer::softmax_sink) {
     for (int64_t h = 0; h < shape.heads; ++h) sink.push_back(1.0f + normal(generator));
     grad_sink.assign(shape.heads, std::numeric_limits<float>::quiet_NaN());
@@ -36,20 +36,36 @@ void DenseData::make_options(unsigned seed) {
       }
     }
   }
-  if (shape.mask == MaskKind::none) return;
+  make_mask(shape.mask, shape.mask_broadcast, generator);
+  for (int m = 0; m < static_cast<int>(shape.pair_masks.size()); ++m) {
+    std::vector<int> others;
+    for (int n = 0; n < shape.order(); ++n) {
+      if (n != m) others.push_back(3 + n);
+    }
+    make_mask(shape.pair_masks[m], others, generator);
+  }
+}
+
+void DenseData::make_mask(MaskKind kind, const std::vector<int>& broadcast,
+                          std::mt19937& generator) {
+  if (kind == MaskKind::none) return;
+  std::normal_distribution<float> normal;
+  std::bernoulli_distribution often(0.7), seldom(0.1);
   std::vector<int64_t> sizes{shape.batch, shape.heads, shape.queries};
   sizes.insert(sizes.end(), shape.lengths.begin(), shape.lengths.end());
-  for (const int dimension : shape.mask_broadcast) sizes[dimension] = 1;
-  mask_strides_.assign(sizes.size(), 0);
+  for (const int dimension : broadcast) sizes[dimension] = 1;
+  std::vector<int64_t> strides(sizes.size(), 0);
   int64_t count = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] > 1) mask_strides_[d] = count;
+    if (sizes[d] > 1) strides[d] = count;
     count *= sizes[d];
   }
+  Mask& mask = masks_.emplace_back(kind, TuplePlaces{strides[0], strides[1], strides[2]});
+  for (size_t d = 3; d < strides.size(); ++d) mask.places.axis_stride[d - 3] = strides[d];
   for (int64_t i = 0; i < count; ++i) {
-    mask_bits_.push_back(often(generator));
-    mask_logits_.push_back(seldom(generator) ? -std::numeric_limits<float>::infinity()
-                                             : normal(generator));
+    mask.bits.push_back(often(generator));
+    mask.logits.push_back(seldom(generator) ? -std::numeric_limits<float>::infinity()
+                                            : normal(generator));
   }
 }
 
@@ -68,17 +84,15 @@ void DenseData::fill_options(DenseProblem<float>& problem) const {
     }
     if (shape.key_masks) axis.mask = reinterpret_cast<const bool*>(key_masks_[m].data());
   }
-  if (shape.mask == MaskKind::none) return;
-  TupleMask<float>& mask = problem.mask;
-  if (shape.mask == MaskKind::boolean) {
-    mask.admissible = reinterpret_cast<const bool*>(mask_bits_.data());
-  } else {
-    mask.logits = mask_logits_.data();
+  for (const Mask& each : masks_) {
+    TupleMask<float>& mask = problem.mask[problem.masks++];
+    static_cast<TuplePlaces&>(mask) = each.places;
+    if (each.kind == MaskKind::boolean) {
+      mask.admissible = reinterpret_cast<const bool*>(each.bits.data());
+    } else {
+      mask.logits = each.logits.data();
+    }
   }
-  mask.batch_stride = mask_strides_[0];
-  mask.head_stride = mask_strides_[1];
-  mask.query_stride = mask_strides_[2];
-  for (int m = 0; m < problem.order; ++m) mask.axis_stride[m] = mask_strides_[3 + m];
 }
 
 }  // namespace nsimplex::kernels::testing

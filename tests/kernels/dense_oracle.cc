@@ -108,9 +108,9 @@ struct Query {
     return p.distinct != Distinct::with_query || j != position;
   }
 
-  int64_t mask_offset(const Tuple& tuple) const {
-    int64_t at = b * p.mask.batch_stride + h * p.mask.head_stride + i * p.mask.query_stride;
-    for (int m = 0; m < p.order; ++m) at += tuple[m] * p.mask.axis_stride[m];
+  int64_t place(const TuplePlaces& places, const Tuple& tuple) const {
+    int64_t at = places.row(b, h, i);
+    for (int m = 0; m < p.order; ++m) at += tuple[m] * places.axis_stride[m];
     return at;
   }
 
@@ -122,8 +122,10 @@ struct Query {
         }
       }
     }
-    if (p.mask.admissible && !p.mask.admissible[mask_offset(tuple)]) return false;
-    return !p.mask.logits || p.mask.logits[mask_offset(tuple)] > -kInfinity;
+    return std::all_of(p.mask, p.mask + p.masks, [&](const TupleMask<T>& mask) {
+      const int64_t at = place(mask, tuple);
+      return mask.admissible ? mask.admissible[at] : mask.logits[at] > -kInfinity;
+    });
   }
 
   std::vector<Tuple> tuples() const {
@@ -174,7 +176,10 @@ struct Query {
       const int64_t away = std::abs(i + p.axes[m].visible.offset - tuple[m]);
       form -= static_cast<Real>(p.slopes[h]) * static_cast<Real>(away);
     }
-    return p.mask.logits ? form + static_cast<Real>(p.mask.logits[mask_offset(tuple)]) : form;
+    for (int k = 0; k < p.masks; ++k) {
+      if (p.mask[k].logits) form += static_cast<Real>(p.mask[k].logits[place(p.mask[k], tuple)]);
+    }
+    return form;
   }
 
   // Dropout's factor of a weight.
@@ -245,6 +250,20 @@ Weights normalise(const Vector& logits, Normalizer normalizer, Real sink) {
 }  // namespace
 
 template <class T>
+int64_t place_gradient(const DenseProblem<T>& p, const TuplePlaces& mask, TuplePlaces& places) {
+  int64_t count = 1;
+  for (int m = p.order; m-- > 0;) {
+    if (mask.axis_stride[m] == 0) continue;
+    places.axis_stride[m] = count;
+    count *= p.axes[m].visible.length;
+  }
+  places.query_stride = count;
+  places.head_stride = count * p.queries;
+  places.batch_stride = places.head_stride * p.heads;
+  return places.batch_stride * p.batch;
+}
+
+template <class T>
 DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out,
                          const Accum<T>* grad_lse) {
   DenseOracle result;
@@ -253,6 +272,11 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
   result.lse.assign(rows, -std::numeric_limits<double>::infinity());
   result.grad_query.assign(rows * p.dim, 0.0);
   if (p.sink) result.grad_sink.assign(p.heads, 0.0);
+  TuplePlaces mask_places[kMaxMasks];
+  for (int k = 0; k < p.masks; ++k) {
+    if (!p.mask[k].logits) continue;
+    result.grad_masks.emplace_back(place_gradient(p, p.mask[k], mask_places[k]), 0.0);
+  }
   for (int m = 0; m < p.order; ++m) {
     const int64_t keys = p.batch * p.kv_heads * p.axes[m].visible.length;
     result.grad_key.emplace_back(keys * p.dim, 0.0);
@@ -297,8 +321,14 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
     for (size_t t = 0; t < tuples.size(); ++t) {
       const Tuple& tuple = tuples[t];
       const Vectors vectors = query.vectors(tuple);
-      const Real grad_form = static_cast<Real>(p.logit_scale) * query.cap_slope(tuple) *
-                             weights.slope[t] * (grad_weight[t] - common);
+      const Real grad_logit = weights.slope[t] * (grad_weight[t] - common);
+      size_t additive = 0;
+      for (int k = 0; k < p.masks; ++k) {
+        if (!p.mask[k].logits) continue;
+        result.grad_masks[additive++][query.place(mask_places[k], tuple)] +=
+            static_cast<double>(grad_logit);
+      }
+      const Real grad_form = static_cast<Real>(p.logit_scale) * query.cap_slope(tuple) * grad_logit;
       for (int64_t a = 0; a < p.dim && grad_form != 0.0L; ++a) {
         for (int target = -1; target < p.order; ++target) {  // -1: the query
           const Real share = grad_form * form_derivative(p.form, vectors, target + 1, a);
@@ -329,6 +359,7 @@ DenseOracle dense_oracle(const DenseProblem<T>& p, const Rows<const T>* grad_out
   return result;
 }
 
+template int64_t place_gradient(const DenseProblem<float>&, const TuplePlaces&, TuplePlaces&);
 template DenseOracle dense_oracle(const DenseProblem<float>&, const Rows<const float>*,
                                   const float*);
 template DenseOracle dense_oracle(const DenseProblem<double>&, const Rows<const double>*,

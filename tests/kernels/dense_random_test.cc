@@ -37,6 +37,9 @@ DenseCase random_case() {
   shape.slopes = one_of({false, false, true});
   shape.normalizer = one_of({Normalizer::softmax, Normalizer::softmax, Normalizer::softmax_sink,
                              Normalizer::sigmoid, Normalizer::relu});
+  for (int m = 0; m < shape.order() && one_of({false, true}); ++m) {
+    shape.pair_masks.push_back(one_of({MaskKind::none, MaskKind::boolean, MaskKind::additive}));
+  }
   shape.distinct = one_of({Distinct::none, Distinct::axes, Distinct::with_query});
   shape.dropout = one_of({0.0, 0.0, 0.3});
   shape.key_masks = one_of({false, true});
@@ -105,6 +108,9 @@ TEST(DenseRandom, MatchesTheDefinition) {
     }
     RC_ASSERT(close(data.grad_query.values(), oracle.grad_query, 4e-5 * magnified));
     RC_ASSERT(close(data.grad_sink, oracle.grad_sink, 4e-5 * magnified));
+    for (size_t k = 0; k < oracle.grad_masks.size(); ++k) {
+      RC_ASSERT(close(data.grad_masks[k], oracle.grad_masks[k], 4e-5 * magnified));
+    }
     for (int m = 0; m < problem.order; ++m) {
       RC_ASSERT(close(data.grad_keys[m].values(), oracle.grad_key[m], 4e-5 * magnified));
       RC_ASSERT(close(data.grad_values[m].values(), oracle.grad_value[m], 4e-5 * magnified));

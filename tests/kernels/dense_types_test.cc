@@ -91,12 +91,12 @@ struct TypedData {
     if constexpr (std::is_same_v<R, float>) {
       problem.sink = other.sink;
       problem.slopes = other.slopes;
-      problem.mask.admissible = other.mask.admissible;
-      problem.mask.logits = other.mask.logits;
-      problem.mask.batch_stride = other.mask.batch_stride;
-      problem.mask.head_stride = other.mask.head_stride;
-      problem.mask.query_stride = other.mask.query_stride;
-      std::ranges::copy(other.mask.axis_stride, problem.mask.axis_stride);
+      problem.masks = other.masks;
+      for (int k = 0; k < other.masks; ++k) {
+        static_cast<TuplePlaces&>(problem.mask[k]) = other.mask[k];
+        problem.mask[k].admissible = other.mask[k].admissible;
+        problem.mask[k].logits = other.mask[k].logits;
+      }
     }
   }
 

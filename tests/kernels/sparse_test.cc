@@ -95,15 +95,17 @@ struct Lists {
 };
 
 void set_mask(DenseProblem<float>& problem, const Lists& lists) {
-  problem.mask.admissible = lists.mask.get();
+  problem.masks = 1;
+  TupleMask<float>& mask = problem.mask[0];
+  mask.admissible = lists.mask.get();
   int64_t stride = 1;
   for (int m = problem.order - 1; m >= 0; --m) {
-    problem.mask.axis_stride[m] = stride;
+    mask.axis_stride[m] = stride;
     stride *= problem.axes[m].visible.length;
   }
-  problem.mask.query_stride = stride;
-  problem.mask.head_stride = stride * problem.queries;
-  problem.mask.batch_stride = stride * problem.queries * problem.heads;
+  mask.query_stride = stride;
+  mask.head_stride = stride * problem.queries;
+  mask.batch_stride = stride * problem.queries * problem.heads;
 }
 
 void run_sparse(DenseData& data, const Lists& lists, Drive drive) {

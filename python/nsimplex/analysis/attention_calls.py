@@ -45,6 +45,11 @@ class AttentionCall:
                     options[name] = value.narrow(axis, batch, 1)
         if options.get("key_masks") is not None:
             options["key_masks"] = [mask[one] for mask in options["key_masks"]]
+        if options.get("pair_masks") is not None:
+            options["pair_masks"] = [
+                mask[one] if mask.dim() == 4 and mask.size(0) > 1 else mask
+                for mask in options["pair_masks"]
+            ]
         return replace(
             self,
             query=self.query[one].detach(),
@@ -70,6 +75,11 @@ class AttentionCall:
             options["query_positions"] = positions[:, None] + chosen
         else:
             options["query_positions"] = positions[:, chosen].contiguous()
+        if options.get("pair_masks") is not None:
+            options["pair_masks"] = [
+                each.index_select(-2, chosen) if each.size(-2) > 1 else each
+                for each in options["pair_masks"]
+            ]
         given, axis = options.get("mask"), -1 - self.order
         if given is not None and given.size(axis) > 1:
             given = given.index_select(given.dim() + axis, chosen)
@@ -86,6 +96,7 @@ class AttentionCall:
             self.options.get("causal")
             or self.options.get("window") is not None
             or self.options.get("distinct") == "with_query"
+            or self.options.get("alibi_slopes") is not None
         )
 
     def _documents(self, bounds: Tensor, chosen: Tensor) -> Tensor:

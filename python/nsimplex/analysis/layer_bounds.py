@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .._options import options_set
 from ..nn import SimplicialAttention
 from .attention_calls import AttentionCall
 from .call_recorder import RecordedCall
@@ -60,10 +61,7 @@ def layer_lipschitz_bound(record: RecordedCall, radius: float) -> float | None:
     order, heads = call.order, call.query.size(1)
     logit, output = call.scale
     shared = heads // found.keys[0].size(0)
-    free = not call.options.get("causal") and not any(
-        call.options.get(name) is not None
-        for name in ("window", "mask", "key_lengths", "key_masks", "cu_seqlens")
-    )
+    free = set(options_set(call.options)) <= {"logit_scale", "output_scale"}
     total = 0.0
     for head in range(heads):
         keys = [_norm(found.query[head])] + [_norm(k[head // shared]) for k in found.keys]
@@ -116,14 +114,14 @@ def _norm(matrix: Tensor) -> float:
 
 def has_plain_weights(call: AttentionCall) -> bool:
     """Whether the weights are softmaxes of products of channels, as the bounds require."""
-    options = call.options
-    return (
-        options.get("form", "product") == "product"
-        and options.get("reduce", "product") == "product"
-        and options.get("normalizer", "softmax") == "softmax"
-        and not options.get("augment")
-        and options.get("softcap") is None
-    )
+    return set(options_set(call.options)) <= _ADMITTING
+
+
+#: The options that say which tuples a query sees, and what is added to their logits.
+_ADMITTING = frozenset(
+    "causal window key_lengths key_masks cu_seqlens query_positions mask pair_masks alibi_slopes "
+    "distinct logit_scale output_scale dropout_p seed".split()
+)
 
 
 def projections(module: nn.Module, call: AttentionCall) -> _Projections | None:

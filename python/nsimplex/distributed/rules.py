@@ -18,6 +18,7 @@ _OPTIONS = {
     "sink": "h",
     "alibi_slopes": "h",
     "order_bias": ".h",
+    "pair_masks": "<bh..",
 }
 _ATTENTION = {"query": "bh..", "keys": "bk..", "values": "bk..", "mask": "<bh.+", **_OPTIONS}
 _SAVED = {"out": "bh..", "lse": "bh.", "normalizer": "bh."}
@@ -52,6 +53,7 @@ RULES: dict[str, Rule] = {
     "attention": _forward,
     "attention_reference": _forward,
     "attention_backward": _backward(_ATTENTION, "=query", "=keys", "=values", "=mask", "=sink"),
+    "attention_pair_masks_backward": _backward(_ATTENTION, "=pair_masks"),
     "sparse_attention": _sparse,
     "sparse_attention_reference": _sparse,
     "sparse_attention_backward": _sparse_backward,

@@ -19,8 +19,11 @@ _MASK_64 = 2**64 - 1
 
 
 #: The options that the kernels take. The form is that of the product: a determinant is expanded.
+#: Masks of pairs and ALiBi come as one mask of tuples.
 _DEFAULTS: dict[str, Any] = {
-    name: DEFAULTS[name] for name in TAKEN["triton"] if name not in ("scale", "form")
+    name: DEFAULTS[name]
+    for name in TAKEN["triton"]
+    if name not in ("scale", "form", "pair_masks", "alibi_slopes")
 } | {"logit_scale": 1.0, "output_scale": 1.0, "seed": 0}
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._library import operators
 from .._options import unhandled
+from .._tuple_masks import folded, tuples_of_folded
 
 __all__ = ["available", "register", "register_at_import", "workspace"]
 
@@ -20,6 +21,8 @@ _MOST_ORDER = 4
 _MOST_CHANNELS = 256
 #: Batch entries times heads are the second dimension of a grid, which CUDA limits.
 _MOST_SEQUENCES = 65535
+#: Numbers of a mask over tuples that stands for masks of pairs and ALiBi; the composite needs none.
+_MOST_FOLDED = 2**28
 
 #: The library objects that hold registrations, per dispatch key: they last as long as the process.
 _libraries: dict[str, torch.library.Library] = {}
@@ -76,7 +79,7 @@ def workspace(
     from .attention_forward import forward_workspace
     from .call_options import Options
 
-    forms = Options.of_call(query, keys, options)
+    forms = Options.of_call(query, keys, folded(query, keys, options))
     if options.get("form") == "determinant":
         channels = query.shape[3] * (1, 1, 2, 6, 24)[len(keys)]
         query, *keys = (x[..., :1].expand(*x.shape[:3], channels) for x in (query, *keys))
@@ -121,6 +124,8 @@ def _refusal(
     name = unhandled("triton", options)
     if name is not None:
         return f"does not take the option {name}"
+    if tuples_of_folded(query, keys, options) > _MOST_FOLDED:
+        return f"takes pair_masks and alibi_slopes of at most {_MOST_FOLDED} tuples"
     channels = max(dim, values[0].shape[3])
     if options.get("form", "product") == "determinant":
         factorial = (1, 1, 2, 6, 24)[order]
@@ -145,7 +150,8 @@ def _check_arguments(
 ) -> None:
     """The errors of the operator: of devices, and those of its kernel for meta tensors."""
     options = dict(options)
-    lists = {"keys": keys, "values": values, "key_masks": options.get("key_masks") or []}
+    lists = {"keys": keys, "values": values}
+    lists |= {name: options.get(name) or [] for name in ("key_masks", "pair_masks")}
     tensors = {f"{name}[{m}]": x for name, each in lists.items() for m, x in enumerate(each)}
     tensors |= {name: x for name, x in options.items() if isinstance(x, Tensor)}
     for name, tensor in tensors.items():
@@ -156,8 +162,9 @@ def _check_arguments(
             )
         if name in options:
             options[name] = tensor.to("meta")
-    if options.get("key_masks") is not None:
-        options["key_masks"] = [x.to("meta") for x in options["key_masks"]]
+    for name in ("key_masks", "pair_masks"):
+        if options.get(name) is not None:
+            options[name] = [x.to("meta") for x in options[name]]
     operator(
         query.to("meta"), [x.to("meta") for x in keys], [x.to("meta") for x in values], **options
     )
@@ -172,7 +179,7 @@ def _attention(query: Tensor, keys, values, **options):
     from . import attention_forward, determinant_channels
     from .call_options import Options
 
-    forms = Options.of_call(query, keys, options)
+    forms = Options.of_call(query, keys, folded(query, keys, options))
     operands = query, keys
     if options.get("form") == "determinant":
         operands = determinant_channels.expand(query, keys)
@@ -192,7 +199,7 @@ def _attention_backward(
     from . import attention_backward, determinant_channels
     from .call_options import Options
 
-    forms = Options.of_call(query, keys, options)
+    forms = Options.of_call(query, keys, folded(query, keys, options))
     determinant = options.get("form") == "determinant"
     operands = query, keys
     if determinant:

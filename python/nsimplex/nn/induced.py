@@ -1,7 +1,8 @@
-"""The mask for attention among some tokens of a sequence."""
+"""Masks of pairs for attention among some tokens of a sequence."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,24 +15,27 @@ def induced(
     """Options for attention among the tokens at ``positions``, restricted to ``adjacency``."""
     if positions is None and adjacency is None:
         return options
-    mask = induced_mask(order, positions, options["window"], adjacency)
-    return options | {"mask": mask, "window": options["window"] if positions is None else None}
+    masks = induced_pairs(order, positions, options["window"], adjacency)
+    return options | {
+        "pair_masks": masks,
+        "window": options["window"] if positions is None else None,
+    }
 
 
-def induced_mask(
+def induced_pairs(
     order: int, positions: Tensor | None, window, adjacency: Tensor | None
-) -> Tensor | None:
-    """Mask, bool, broadcastable to [B, 1, T, T_1, .., T_N]: windows around positions [B, T] and
+) -> list[Tensor] | None:
+    """pair_masks, bool [B, 1, T, T] per axis or broadcastable: windows around positions [B, T] and
     adjacency.
 
-    ``window`` has the form that attention accepts. Without positions, the mask leaves the window to
+    ``window`` has the form that attention accepts. Without positions, the masks leave the window to
     attention. None if all tuples are admissible.
     """
     entries: list[Any] = [None] * order
     if positions is not None:
         entries = [window] * order if isinstance(window, (int, type(None))) else list(window)
-    mask = None
-    for axis, entry in enumerate(entries):
+    masks = []
+    for entry in entries:
         left, right = (
             entry if isinstance(entry, (list, tuple)) else (-1 if entry is None else entry, -1)
         )
@@ -46,19 +50,21 @@ def induced_mask(
             if right >= 0:
                 inside = inside & (distance <= right)
             pairs = inside if pairs is None else pairs & inside
-        if pairs is None:
-            continue
-        shape = [*pairs.shape[:2]] + [1] * order
-        shape[2 + axis] = pairs.size(2)
-        pairs = pairs.view(shape).unsqueeze(1)
-        mask = pairs if mask is None else mask & pairs
-    return mask
+        masks.append(None if pairs is None else pairs.unsqueeze(1))
+    given = next((mask for mask in masks if mask is not None), None)
+    if given is None:
+        return None
+    every = given.new_ones(1, 1, 1, 1)
+    return [every if mask is None else mask for mask in masks]
 
 
-def joined(mask: Tensor | None, admitted: Tensor | None) -> Tensor | None:
-    """A mask of attention, restricted to tuples that a second, boolean one admits."""
-    if mask is None or admitted is None:
-        return admitted if mask is None else mask
-    if mask.dtype == torch.bool:
-        return mask & admitted
-    return torch.where(admitted, mask, -torch.inf)
+def joined(
+    masks: Sequence[Tensor] | None, admitted: Sequence[Tensor] | None
+) -> Sequence[Tensor] | None:
+    """pair_masks, restricted to pairs that second, boolean ones admit."""
+    if masks is None or admitted is None:
+        return admitted if masks is None else masks
+    return [
+        mask & admits if mask.dtype == torch.bool else torch.where(admits, mask, -torch.inf)
+        for mask, admits in zip(masks, admitted)
+    ]

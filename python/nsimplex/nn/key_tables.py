@@ -24,6 +24,7 @@ class Places(NamedTuple):
     mask: Tensor | None = None
     positions: Tensor | None = None
     adjacency: Tensor | None = None
+    pair_masks: Sequence[Tensor] | None = None
 
     def given(self) -> list[str]:
         return [name for name, value in self._asdict().items() if value is not None]

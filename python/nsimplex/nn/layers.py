@@ -291,13 +291,14 @@ class SimplicialAttention(CachedTuples):
         key_masks: Tensor | Sequence[Tensor] | None = None,
         cu_seqlens: Tensor | None = None,
         mask: Tensor | None = None,
+        pair_masks: Sequence[Tensor] | None = None,
     ) -> Tensor:
         """x [B, T, C], contexts[m] [B, T_m, context_dims[m]], key_lengths int64 [N, B] or [B] ->
         [B, T, C].
 
-        key_lengths, key_masks, cu_seqlens and mask are those of :func:`nsimplex.attention`. One
-        key mask bool [B, T] serves all axes. Beside chosen keys there is one length per sequence
-        and one key mask, and no mask of tuples.
+        key_lengths, key_masks, cu_seqlens, mask and pair_masks are those of
+        :func:`nsimplex.attention`. One key mask bool [B, T] serves all axes. Beside chosen keys
+        there is one length per sequence and one key mask, and no mask of tuples or pairs.
 
         With a cache (:meth:`make_cache`), x holds the next T tokens of a causal self-attention. To
         rounding, the result equals the same rows of the whole sequence's result. Use a cache for
@@ -307,13 +308,13 @@ class SimplicialAttention(CachedTuples):
         positions and adjacency serve self-attention among some tokens of a sequence. positions,
         int64 [B, T] and rising, are the tokens' positions in the sequence. Rotary, causal mask and
         windows use them. adjacency, bool [B, T, T] or [T, T], marks the tokens that each token may
-        attend to, on every axis. Without ``select``, a window with positions, or an adjacency,
-        costs memory for every tuple. :class:`Neighbours` takes the adjacency in any of its forms,
+        attend to, on every axis. Without ``select``, a window with positions, or an adjacency, is
+        a mask of pairs on every axis. :class:`Neighbours` takes the adjacency in any of its forms,
         or as the edge_index of PyTorch Geometric instead.
         """
         if edge_index is not None:
             adjacency = edges_of(type(self).__name__, edge_index, adjacency)
-        places = Places(key_lengths, key_masks, cu_seqlens, mask, positions, adjacency)
+        places = Places(key_lengths, key_masks, cu_seqlens, mask, positions, adjacency, pair_masks)
         name = type(self).__name__
         if cache is not None:
             given = places.given()

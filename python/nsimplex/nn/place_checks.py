@@ -87,6 +87,7 @@ def require_sparse_places(name: str, x: Tensor, places: Places, select: Select) 
     batch, length, _ = x.shape
     at, beside = f"[{name}] ", f"beside select {type(select).__name__}"
     require(places.mask is None, f"{at}mask: expected None {beside}; use adjacency")
+    require(places.pair_masks is None, f"{at}pair_masks: expected None {beside}; use adjacency")
     lengths, masks, bounds = places.key_lengths, places.key_masks, places.cu_seqlens
     if lengths is not None:
         whole = lengths.dtype in (torch.int32, torch.int64)

@@ -74,7 +74,8 @@ class SelectedTuples(HeadProjections):
         ) | dict(
             key_lengths=places.key_lengths, cu_seqlens=places.cu_seqlens, sink=own_part(self.sink)
         )
-        options["mask"] = joined(places.mask, options.get("mask"))
+        options["mask"] = places.mask
+        options["pair_masks"] = joined(places.pair_masks, options.get("pair_masks"))
         masks = places.key_masks
         options["key_masks"] = [masks] * self.order if isinstance(masks, Tensor) else masks
         if self.training and self.dropout > 0:

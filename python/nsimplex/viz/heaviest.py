@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from .._arguments import checked
 from .._layout import Layout, heads_first
 from .._options import AttentionOptions, operator_options
+from .._tuple_masks import folded
 from ..analysis.attention_calls import AttentionCall, CallPart
 from ..analysis.other_calls import AugmentedCall, augmented
 from ..attention import attention
@@ -211,7 +212,7 @@ def _of_single_heads(call: AttentionCall) -> tuple[dict[str, Any], Tensor, list[
         key.repeat_interleave(heads // key.size(1), 1).reshape(-1, 1, key.size(2), dim)
         for key in call.keys
     ]
-    options: dict[str, Any] = dict(call.options)
+    options = folded(call.query, call.keys, call.options)
     kept = ("causal", "window", "form", "distinct", "cu_seqlens")
     single: dict[str, Any] = {n: options[n] for n in kept if options.get(n) is not None}
     determinant = single.get("form") == "determinant"
@@ -270,7 +271,7 @@ def _logits(call: AttentionCall, table: Tensor) -> Tensor:
     softcap = call.options.get("softcap")
     if softcap is not None:
         logits = softcap * torch.tanh(logits / softcap)
-    mask = call.options.get("mask")
+    mask = folded(call.query, call.keys, call.options).get("mask")
     if mask is None:
         return logits
     mask = mask[(None,) * (order + 3 - mask.dim())]

@@ -7,6 +7,7 @@
 #include "attention/common/attention_arguments.h"
 #include "attention/common/attention_augment.h"
 #include "attention/common/attention_kernel.h"
+#include "attention/common/attention_mask.h"
 #include "support/log.h"
 
 namespace nsimplex {
@@ -27,8 +28,10 @@ std::string refusal(const Call& call) {
 }
 
 std::string refusal(const BackwardCall& backward) {
-  if (backward.wanted[1 + 2 * backward.forward.keys.size()]) {
-    return "the CPU kernel has no gradient of the mask";
+  const size_t order = backward.forward.keys.size();
+  if (backward.wanted[1 + 2 * order] && backward.forward.query.size(2) > 1 &&
+      masks_of(backward.forward)[0].tensor().size(2) == 1) {
+    return "the CPU kernel has no gradient of a mask that is the same for all queries";
   }
   return refusal(backward.forward);
 }
@@ -82,24 +85,67 @@ RowStates<T> states_of_large_rows(const kernels::DenseProblem<T>& problem, const
   return states;
 }
 
+// The problem of a backward call, with the tensors to which it points.
+template <class T>
+struct KernelBackward {
+  using R = kernels::Accum<T>;
+
+  explicit KernelBackward(const BackwardCall& backward)
+      : inputs(backward.forward),
+        out(with_contiguous_channels(backward.out)),
+        grad_out(with_contiguous_channels(backward.grad_out)),
+        lse(backward.lse.contiguous()),
+        grad_lse(backward.grad_lse ? backward.grad_lse->contiguous() : Tensor()) {
+    inputs.fill(problem);
+    problem.out = input_rows<T>(out);
+    problem.grad_out = input_rows<T>(grad_out);
+    problem.lse = lse.const_data_ptr<R>();
+    if (grad_lse.defined()) problem.grad_lse = grad_lse.const_data_ptr<R>();
+    states = states_of_large_rows<T>(problem, lse);
+    if (!states.empty()) problem.states = states.data();
+  }
+
+  // Asks for the gradient of a mask, which has its shape but all queries.
+  void want(const TupleMask& mask) {
+    at::DimVector sizes(mask.tensor().sizes());
+    sizes[2] = problem.queries;
+    const Tensor gradient = at::zeros(sizes, lse.options());
+    kernels::TupleGradient<R>& own = problem.grad_mask[problem.mask_gradients++];
+    static_cast<kernels::TuplePlaces&>(own) = tuple_places(gradient);
+    own.sum = gradient.mutable_data_ptr<R>();
+    grad_masks.push_back(gradient);
+  }
+
+  // Runs the kernel. Tasks that add to the same gradients of masks run one after the other.
+  void run() {
+    const DensePlan plan = kernels::plan_dense_backward(problem);
+    int64_t together = 0;
+    for (int k = 0; k < problem.mask_gradients; ++k) {
+      const kernels::TupleGradient<R>& own = problem.grad_mask[k];
+      if (own.batch_stride == 0 && problem.batch > 1) together = problem.kv_heads * plan.blocks;
+    }
+    for (int k = 0; k < problem.mask_gradients; ++k) {
+      if (problem.grad_mask[k].head_stride == 0 && problem.kv_heads > 1) together = plan.blocks;
+    }
+    const auto run_task = [&](int phase, int64_t task, void* workspace, void* scratch) {
+      kernels::run_dense_backward(problem, plan, phase, task, workspace, scratch);
+    };
+    run_phases("attention_backward", problem.order, plan, run_task, plan.fused ? 0 : 1, together);
+  }
+
+  KernelInputs inputs;
+  Tensor out, grad_out, lse, grad_lse;
+  RowStates<T> states;
+  std::vector<Tensor> grad_masks;
+  kernels::DenseBackward<T> problem;
+};
+
 template <class T>
 Gradients kernel_backward(const BackwardCall& backward) {
   using R = kernels::Accum<T>;
   const Call& call = backward.forward;
-  const KernelInputs inputs(call);
-  kernels::DenseBackward<T> problem;
-  inputs.fill(problem);
-  const Tensor out = with_contiguous_channels(backward.out);
-  const Tensor grad_out = with_contiguous_channels(backward.grad_out);
-  const Tensor lse = backward.lse.contiguous();
-  const Tensor grad_lse = backward.grad_lse ? backward.grad_lse->contiguous() : Tensor();
-  problem.out = input_rows<T>(out);
-  problem.grad_out = input_rows<T>(grad_out);
-  problem.lse = lse.const_data_ptr<R>();
-  if (grad_lse.defined()) problem.grad_lse = grad_lse.const_data_ptr<R>();
-  const RowStates<T> states = states_of_large_rows<T>(problem, lse);
-  if (!states.empty()) problem.states = states.data();
-
+  KernelBackward<T> kernel(backward);
+  kernels::DenseBackward<T>& problem = kernel.problem;
   size_t next = 0;
   const auto gradient = [&](const Tensor& input, kernels::Rows<T>& rows) {
     if (!backward.wanted[next++]) return at::empty({0}, input.options());
@@ -116,18 +162,53 @@ Gradients kernel_backward(const BackwardCall& backward) {
   for (int m = 0; m < problem.order; ++m) {
     grad_values.push_back(gradient(call.values[m], problem.grad_value[m]));
   }
-  grad_mask = at::empty({0}, call.query.options());
+  const std::vector<TupleMask> masks = masks_of(call);
+  const bool want_mask = backward.wanted[1 + 2 * problem.order];
+  if (want_mask) kernel.want(masks[0]);
   const bool want_sink = backward.wanted[2 + 2 * problem.order];
-  grad_sink =
-      want_sink ? at::empty({problem.heads}, lse.options()) : at::empty({0}, call.query.options());
+  grad_sink = want_sink ? at::empty({problem.heads}, kernel.lse.options())
+                        : at::empty({0}, call.query.options());
   if (want_sink) problem.grad_sink = grad_sink.mutable_data_ptr<R>();
-  const DensePlan plan = kernels::plan_dense_backward(problem);
-  const auto run = [&](int phase, int64_t task, void* workspace, void* scratch) {
-    kernels::run_dense_backward(problem, plan, phase, task, workspace, scratch);
-  };
-  run_phases("attention_backward", problem.order, plan, run);
+  kernel.run();
+  grad_mask = want_mask ? masks[0].in_own_shape(kernel.grad_masks[0])
+                        : at::empty({0}, call.query.options());
   if (want_sink) grad_sink = grad_sink.to(call.options.sink->scalar_type());
   return gradients;
+}
+
+template <class T>
+PairMaskGradients kernel_pair_masks_backward(const PairMasksBackwardCall& backward) {
+  const Call& call = backward.forward;
+  KernelBackward<T> kernel(backward);
+  std::vector<TupleMask> masks = masks_of(call);
+  masks.erase(masks.begin(), masks.end() - static_cast<int64_t>(call.pair_masks().size()));
+  for (size_t m = 0; m < masks.size(); ++m) {
+    if (backward.wanted[m]) kernel.want(masks[m]);
+  }
+  kernel.run();
+  PairMaskGradients gradients;
+  size_t next = 0;
+  for (size_t m = 0; m < masks.size(); ++m) {
+    if (!backward.wanted[m]) {
+      gradients.push_back(at::empty({0}, call.query.options()));
+      continue;
+    }
+    Tensor gradient = kernel.grad_masks[next++];
+    if (masks[m].tensor().size(2) == 1) gradient = gradient.sum(2, /*keepdim=*/true);
+    gradients.push_back(masks[m].in_own_shape(gradient));
+  }
+  return gradients;
+}
+
+PairMaskGradients cpu_pair_masks_backward(const PairMasksBackwardCall& backward) {
+  check(backward);
+  if (const std::string reason = refusal(backward.forward); !reason.empty()) {
+    warn_fallback("attention_pair_masks_backward", reason);
+    return reference_pair_masks_backward(backward);
+  }
+  return with_storage_type(backward.forward.query.scalar_type(), [&](auto type) {
+    return kernel_pair_masks_backward<decltype(type)>(backward);
+  });
 }
 
 Gradients cpu_backward(const BackwardCall& backward) {
@@ -186,6 +267,7 @@ TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
 TORCH_LIBRARY_IMPL(nsimplex, CPU, m) {
   m.impl("attention", TORCH_FN(flat<&cpu_forward>));
   m.impl("attention_backward", TORCH_FN(flat<&cpu_backward>));
+  m.impl("attention_pair_masks_backward", TORCH_FN(flat<&cpu_pair_masks_backward>));
 }
 
 }  // namespace

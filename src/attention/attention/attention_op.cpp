@@ -45,6 +45,11 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
       ") -> (Tensor grad_query, Tensor[] grad_keys, Tensor[] grad_values, Tensor grad_mask, "
       "Tensor grad_sink)",
       tags);
+  m.def(
+      "attention_pair_masks_backward(Tensor query, Tensor[] keys, Tensor[] values, Tensor out, "
+      "Tensor lse, Tensor grad_out, Tensor? grad_lse, bool[] output_mask, "
+      "*" NSIMPLEX_OPTIONS_SCHEMA ") -> Tensor[] grad_pair_masks",
+      tags);
 }
 
 }  // namespace
@@ -61,6 +66,12 @@ Output dispatch_reference(const Call& call) {
 
 Gradients dispatch(const BackwardCall& call) {
   static const Operator<Gradients, BackwardCall> backward("nsimplex::attention_backward");
+  return backward(call);
+}
+
+PairMaskGradients dispatch(const PairMasksBackwardCall& call) {
+  static const Operator<PairMaskGradients, PairMasksBackwardCall> backward(
+      "nsimplex::attention_pair_masks_backward");
   return backward(call);
 }
 
@@ -134,10 +145,22 @@ Gradients meta_backward(const BackwardCall& call) {
   return gradients;
 }
 
+PairMaskGradients meta_pair_masks_backward(const PairMasksBackwardCall& call) {
+  check(call);
+  PairMaskGradients gradients;
+  size_t next = 0;
+  for (const at::Tensor& mask : call.forward.pair_masks()) {
+    gradients.push_back(call.wanted[next++] ? at::empty_symint(mask.sym_sizes(), mask.options())
+                                            : at::empty({0}, call.forward.query.options()));
+  }
+  return gradients;
+}
+
 TORCH_LIBRARY_IMPL(nsimplex, Meta, m) {
   m.impl("attention", TORCH_FN(flat<&meta_forward>));
   m.impl("attention_reference", TORCH_FN(flat<&meta_forward>));
   m.impl("attention_backward", TORCH_FN(flat<&meta_backward>));
+  m.impl("attention_pair_masks_backward", TORCH_FN(flat<&meta_pair_masks_backward>));
 }
 
 }  // namespace

@@ -84,12 +84,13 @@ Output reference_forward(const Call& call) {
   return {in_order_of(call.query, at::cat(outs, 3).flatten(1, 2)), at::cat(lses, 3).flatten(1, 2)};
 }
 
-Gradients reference_backward(const BackwardCall& backward) {
-  check(backward);
+namespace {
+
+// The gradients of a call that is not augmented. `of_masks` collects those of masks, which may be
+// none.
+Gradients tile_gradients(const BackwardCall& backward, const Problem& problem,
+                         std::vector<MaskGradient>& of_masks) {
   const Call& call = backward.forward;
-  require_sizes(call);
-  if (augmented(call)) return augmented_backward(backward, &reference_backward);
-  const Problem problem(call);
   const int order = problem.settings.order;
   const bool want_query = backward.wanted[0];
   const auto want_any = [&](int first) {
@@ -99,7 +100,7 @@ Gradients reference_backward(const BackwardCall& backward) {
     return false;
   };
   const bool want_keys = want_any(1), want_values = want_any(1 + order);
-  const bool want_mask = backward.wanted[1 + 2 * order], want_sink = backward.wanted[2 + 2 * order];
+  const bool want_masks = !of_masks.empty(), want_sink = backward.wanted[2 + 2 * order];
   const Normalizer normalizer = problem.settings.normalizer;
 
   const Tensor grad = backward.grad_out.to(problem.accumulate);
@@ -115,7 +116,6 @@ Gradients reference_backward(const BackwardCall& backward) {
 
   std::vector<Tensor> grad_query;
   std::vector<Tensor> grad_keys(order), grad_values(order);
-  MaskGradient grad_mask(problem.admissible.mask());
   tiling.for_each_block([&](int64_t first, int64_t queries, const std::vector<Tile>& tiles) {
     const RowNorm norm = rows_norm.part(first, queries);
     Tensor block_query;
@@ -135,7 +135,7 @@ Gradients reference_backward(const BackwardCall& backward) {
         add(grad_values, terms.grad_values(terms.with_dropout(weights), tile_grad), 1 + order,
             call.values);
       }
-      if (!want_query && !want_keys && !want_mask) continue;
+      if (!want_query && !want_keys && !want_masks) continue;
       Tensor grad_weights = terms.with_dropout(terms.grad_weights(tile_grad));
       if (normalized(normalizer)) {
         const auto of_tile = [&](const Tensor& rows) {
@@ -144,7 +144,7 @@ Gradients reference_backward(const BackwardCall& backward) {
         grad_weights = rows_delta.by(of_tile).less_delta(grad_weights, weights);
       }
       const Tensor grad_logits = slope_of(normalizer, logits, weights, norm) * grad_weights;
-      if (want_mask) grad_mask.add(tile, grad_logits);
+      for (MaskGradient& mask : of_masks) mask.add(tile, grad_logits);
       if (!want_query && !want_keys) continue;
       const Tensor grad_scores = terms.before_softcap(grad_logits);
       const Tensor grad_combined = terms.grad_combined(grad_scores);
@@ -154,7 +154,7 @@ Gradients reference_backward(const BackwardCall& backward) {
         block_query = block_query.defined() ? block_query + part : part;
       }
     }
-    if (want_mask) grad_mask.end_block(queries, grad.options());
+    for (MaskGradient& mask : of_masks) mask.end_block(queries, grad.options());
     if (!want_query) return;
     grad_query.push_back(block_query.defined()
                              ? block_query
@@ -177,8 +177,46 @@ Gradients reference_backward(const BackwardCall& backward) {
         finish(call.values[m], grad_values[m], backward.wanted[1 + order + m]));
   }
   const Tensor unwanted = at::empty({0}, call.query.options());
-  std::get<3>(result) = want_mask ? grad_mask.finish() : unwanted;
+  std::get<3>(result) = unwanted;
   std::get<4>(result) = want_sink ? grad_sink(backward, rows_norm) : unwanted;
+  return result;
+}
+
+}  // namespace
+
+Gradients reference_backward(const BackwardCall& backward) {
+  check(backward);
+  const Call& call = backward.forward;
+  require_sizes(call);
+  if (augmented(call)) return augmented_backward(backward, &reference_backward);
+  const Problem problem(call);
+  std::vector<MaskGradient> of_mask;
+  if (backward.wanted[1 + 2 * call.keys.size()])
+    of_mask.emplace_back(problem.admissible.masks()[0]);
+  Gradients result = tile_gradients(backward, problem, of_mask);
+  if (!of_mask.empty()) std::get<3>(result) = of_mask[0].finish();
+  return result;
+}
+
+PairMaskGradients reference_pair_masks_backward(const PairMasksBackwardCall& backward) {
+  check(backward);
+  const Call& call = backward.forward;
+  require_sizes(call);
+  const Problem problem(call);
+  const c10::ArrayRef<TupleMask> masks = problem.admissible.pair_masks();
+  std::vector<MaskGradient> of_masks;
+  for (size_t m = 0; m < masks.size(); ++m) {
+    if (backward.wanted[m]) of_masks.emplace_back(masks[m]);
+  }
+  BackwardCall of_inputs = backward;
+  of_inputs.wanted = unwanted(call);
+  tile_gradients(of_inputs, problem, of_masks);
+  PairMaskGradients result;
+  size_t next = 0;
+  for (size_t m = 0; m < masks.size(); ++m) {
+    result.push_back(backward.wanted[m] ? of_masks[next++].finish()
+                                        : at::empty({0}, call.query.options()));
+  }
   return result;
 }
 
@@ -212,6 +250,7 @@ TORCH_LIBRARY_IMPL(nsimplex, CompositeExplicitAutograd, m) {
   m.impl("attention", TORCH_FN(flat<&forward_of_parts>));
   m.impl("attention_reference", TORCH_FN(flat<&composite_forward>));
   m.impl("attention_backward", TORCH_FN(flat<&backward_of_parts>));
+  m.impl("attention_pair_masks_backward", TORCH_FN(flat<&reference_pair_masks_backward>));
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ struct HeadsFirst {
 /// checks.
 void check(const Call& call);
 void check(const BackwardCall& call);
+void check(const PairMasksBackwardCall& call);
 
 /// Rejects key lengths outside [0, T_m] and boundaries of documents that do not rise from 0 to T.
 /// It reads the values, so it waits for devices other than the CPU.

@@ -56,7 +56,9 @@
   OPTION(std::optional<double>, softcap, {}, "float? softcap=None",                        \
          kCpu | kTriton | kComposed | kCaches | kRanks | kLayer)                           \
   OPTION(OptionalTensor, alibi_slopes, {}, "Tensor? alibi_slopes=None",                    \
-         kCpu | kFaces | kWeights | kCaches)
+         kCpu | kTriton | kFaces | kWeights | kCaches)                                     \
+  OPTION(OptionalTensorList, pair_masks, {}, "Tensor[]? pair_masks=None",                  \
+         kCpu | kTriton | kFaces | kWeights)
 
 #define NSIMPLEX_OPTIONS_SCHEMA NSIMPLEX_SCHEMA_OF(NSIMPLEX_ATTENTION_OPTIONS)
 
@@ -97,8 +99,13 @@ struct Call {
   static auto fields(auto& self) {
     return std::tuple_cat(inputs(self), Options::option_fields(self.options));
   }
+  at::TensorList pair_masks() const { return options.pair_masks.value_or(at::TensorList()); }
+
   /// The arguments that have gradients.
-  auto differentiable() const { return std::tie(query, keys, values, options.mask, options.sink); }
+  auto differentiable() const {
+    return std::tuple_cat(std::tie(query, keys, values, options.mask, options.sink),
+                          std::make_tuple(pair_masks()));
+  }
 
   /// Whether an input that has a gradient satisfies the predicate.
   template <class Predicate>
@@ -106,6 +113,13 @@ struct Call {
     return any_tensor_of(differentiable(), predicate);
   }
 };
+
+/// No gradient of the query, keys, values, mask and sink.
+inline c10::List<bool> unwanted(const Call& call) {
+  c10::List<bool> none;
+  none.resize(3 + 2 * call.keys.size(), false);
+  return none;
+}
 
 struct BackwardCall {
   Call forward;
@@ -129,6 +143,10 @@ struct BackwardCall {
   }
 };
 
+/// Asks for the gradients of pair_masks: `wanted` has an entry for each. They have an operator of
+/// their own, because the results of the backward operator in saved programs cannot change.
+struct PairMasksBackwardCall : BackwardCall {};
+
 using Output = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse
 
 /// Gradients of the query, the keys, the values, the mask and the sink. A gradient that is not
@@ -136,15 +154,19 @@ using Output = std::tuple<at::Tensor, at::Tensor>;  ///< out, lse
 using Gradients = std::tuple<at::Tensor, std::vector<at::Tensor>, std::vector<at::Tensor>,
                              at::Tensor, at::Tensor>;
 
+using PairMaskGradients = std::vector<at::Tensor>;
+
 /// Calls the registered operators through the dispatcher.
 Output dispatch(const Call& call);
 Output dispatch_reference(const Call& call);
 Gradients dispatch(const BackwardCall& call);
+PairMaskGradients dispatch(const PairMasksBackwardCall& call);
 
 /// The version by ATen calls (attention_reference.cpp): any dtype and device, differentiable any
 /// number of times.
 Output reference_forward(const Call& call);
 Gradients reference_backward(const BackwardCall& call);
+PairMaskGradients reference_pair_masks_backward(const PairMasksBackwardCall& call);
 
 /// The first option that is set, that is, other than its default, and that a path does not take;
 /// null if there is none.

@@ -120,16 +120,37 @@ void expect_shape(const char* operation, const char* name, const at::Tensor& ten
                     tensor.sym_sizes());
 }
 
-void check(const BackwardCall& call) {
+namespace {
+
+void check_results(const char* operation, const BackwardCall& call) {
   check(call.forward);
   const std::array<c10::SymInt, 4> sizes = output_sizes(call.forward);
   const auto expect = [&](const char* name, const at::Tensor& tensor, size_t dimensions) {
-    expect_shape("attention_backward", name, tensor, {sizes.data(), dimensions});
+    expect_shape(operation, name, tensor, {sizes.data(), dimensions});
   };
   expect("out", call.out, 4);
   expect("grad_out", call.grad_out, 4);
   expect("lse", call.lse, 3);
   if (call.grad_lse) expect("grad_lse", *call.grad_lse, 3);
+}
+
+}  // namespace
+
+void check(const PairMasksBackwardCall& call) {
+  constexpr const char* operation = "attention_pair_masks_backward";
+  check_results(operation, call);
+  const at::TensorList masks = call.forward.pair_masks();
+  TORCH_CHECK_VALUE(call.wanted.size() == masks.size(), "[", operation,
+                    "] output_mask: expected one entry for each of the ", masks.size(),
+                    " pair_masks, got ", call.wanted.size());
+  for (size_t m = 0; m < masks.size(); ++m) {
+    TORCH_CHECK_VALUE(!call.wanted[m] || is_floating(masks[m]), "[", operation, "] output_mask[", m,
+                      "]: pair_masks[", m, "] is not floating, so it has no gradient");
+  }
+}
+
+void check(const BackwardCall& call) {
+  check_results("attention_backward", call);
   const size_t inputs = 3 + 2 * call.forward.keys.size();
   TORCH_CHECK_VALUE(call.wanted.size() == inputs, "[attention_backward] output_mask: expected ",
                     inputs, " entries (query, keys, values, mask, sink), got ", call.wanted.size());
@@ -258,14 +279,14 @@ void check_mask_names_queries(const at::Tensor& mask, const std::vector<c10::Sym
                     " dimensions, 1 where it broadcasts to ", c10::SymIntArrayRef(expected));
 }
 
-void check_mask(const Call& call) {
-  if (!call.options.mask) return;
-  const at::Tensor& mask = *call.options.mask;
-  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool || is_floating(mask),
-                   "[attention] mask: expected bool or a floating dtype, got ", mask.scalar_type());
-  check_device("mask", mask, call.query);
+// A mask over the queries' tuples of keys of these lengths.
+void check_tuple_mask(const Call& call, const char* name, const at::Tensor& mask,
+                      const std::vector<c10::SymInt>& lengths) {
+  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool || is_floating(mask), "[attention] ", name,
+                   ": expected bool or a floating dtype, got ", mask.scalar_type());
+  check_device(name, mask, call.query);
   std::vector<c10::SymInt> expected = call.query.sym_sizes().slice(0, 3).vec();
-  for (const at::Tensor& key : call.keys) expected.push_back(key.sym_size(2));
+  expected.insert(expected.end(), lengths.begin(), lengths.end());
   check_mask_names_queries(mask, expected);
   const int64_t rank = static_cast<int64_t>(expected.size());
   bool fits = mask.dim() <= rank;
@@ -273,8 +294,29 @@ void check_mask(const Call& call) {
     const c10::SymInt size = mask.sym_size(-d), wanted = expected[rank - d];
     fits = holds(size.sym_eq(1).sym_or(size.sym_eq(wanted)));
   }
-  TORCH_CHECK_VALUE(fits, "[attention] mask: expected a shape that broadcasts to ",
+  TORCH_CHECK_VALUE(fits, "[attention] ", name, ": expected a shape that broadcasts to ",
                     c10::SymIntArrayRef(expected), ", got ", mask.sym_sizes());
+}
+
+void check_mask(const Call& call) {
+  if (!call.options.mask) return;
+  std::vector<c10::SymInt> lengths;
+  for (const at::Tensor& key : call.keys) lengths.push_back(key.sym_size(2));
+  check_tuple_mask(call, "mask", *call.options.mask, lengths);
+}
+
+void check_pair_masks(const Call& call) {
+  if (!call.options.pair_masks) return;
+  const at::TensorList masks = call.pair_masks();
+  TORCH_CHECK_VALUE(masks.size() == call.keys.size(),
+                    "[attention] pair_masks: expected one for each of the ", call.keys.size(),
+                    " keys, got ", masks.size());
+  for (size_t m = 0; m < masks.size(); ++m) {
+    const std::string name = "pair_masks[" + std::to_string(m) + "]";
+    check_tuple_mask(call, name.c_str(), masks[m], {call.keys[m].sym_size(2)});
+    TORCH_CHECK_VALUE(masks[m].dim() >= 2, "[attention] ", name,
+                      ": expected 2 dimensions [Tq, T] or more, got shape ", masks[m].sym_sizes());
+  }
 }
 
 void check_sink(const Call& call, Normalizer normalizer) {
@@ -372,6 +414,7 @@ void check_options(const Call& call) {
   check_documents(call);
   check_query_positions(call);
   check_mask(call);
+  check_pair_masks(call);
   check_sink(call, names.normalizer);
   check_alibi(call);
   check_dropout(call.options);

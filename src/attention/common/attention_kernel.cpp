@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "attention/common/attention_mask.h"
 #include "kernels/common/rounding.h"
 #include "kernels/common/tile_table.h"
 #include "kernels/cpu/shared/simd.h"
@@ -56,7 +57,7 @@ KernelInputs::KernelInputs(const Call& call, const char* operation)
   if (call.options.key_masks) take_key_masks(call);
   if (call.options.cu_seqlens) documents_ = document_bounds(call);
   if (call.options.query_positions) positions_ = rising_positions(call);
-  if (call.options.mask) take_mask(call);
+  take_masks(call);
   const auto of_heads = [&](const OptionalTensor& numbers) {
     if (!numbers) return at::Tensor();
     return accumulated(*numbers, accumulate_type(query_.scalar_type())).contiguous();
@@ -87,12 +88,12 @@ void KernelInputs::take_key_masks(const Call& call) {
   }
 }
 
-void KernelInputs::take_mask(const Call& call) {
-  mask_ = *call.options.mask;
-  if (mask_.scalar_type() != at::kBool) {
-    mask_ = accumulated(mask_, accumulate_type(query_.scalar_type()));
+void KernelInputs::take_masks(const Call& call) {
+  for (const TupleMask& mask : masks_of(call)) {
+    const bool boolean = mask.boolean();
+    masks_.push_back(boolean ? mask.tensor()
+                             : accumulated(mask.tensor(), accumulate_type(query_.scalar_type())));
   }
-  while (mask_.dim() < 3 + settings_.order) mask_ = mask_.unsqueeze(0);
 }
 
 template <class T>
@@ -138,18 +139,22 @@ void KernelInputs::fill_options(kernels::DenseProblem<T>& problem) const {
     axis.visible.document_begin = documents_.const_data_ptr<int64_t>();
     axis.visible.document_end = axis.visible.document_begin + problem.queries;
   }
-  if (!mask_.defined()) return;
-  kernels::TupleMask<T>& mask = problem.mask;
-  if (mask_.scalar_type() == at::kBool) {
-    mask.admissible = mask_.const_data_ptr<bool>();
-  } else {
-    mask.logits = mask_.const_data_ptr<R>();
+  for (const at::Tensor& mask : masks_) {
+    kernels::TupleMask<T>& own = problem.mask[problem.masks++];
+    static_cast<kernels::TuplePlaces&>(own) = tuple_places(mask);
+    if (mask.scalar_type() == at::kBool) {
+      own.admissible = mask.const_data_ptr<bool>();
+    } else {
+      own.logits = mask.const_data_ptr<R>();
+    }
   }
-  const auto stride = [&](int64_t d) { return mask_.size(d) == 1 ? 0 : mask_.stride(d); };
-  mask.batch_stride = stride(0);
-  mask.head_stride = stride(1);
-  mask.query_stride = stride(2);
-  for (int m = 0; m < settings_.order; ++m) mask.axis_stride[m] = stride(3 + m);
+}
+
+kernels::TuplePlaces tuple_places(const at::Tensor& tensor) {
+  const auto stride = [&](int64_t d) { return tensor.size(d) == 1 ? 0 : tensor.stride(d); };
+  kernels::TuplePlaces places{stride(0), stride(1), stride(2)};
+  for (int64_t m = 0; m + 3 < tensor.dim(); ++m) places.axis_stride[m] = stride(3 + m);
+  return places;
 }
 
 template void KernelInputs::fill(kernels::DenseProblem<double>&) const;

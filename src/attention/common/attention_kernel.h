@@ -30,7 +30,7 @@ class KernelInputs {
 
  private:
   void take_key_masks(const Call& call);
-  void take_mask(const Call& call);
+  void take_masks(const Call& call);
   template <class T>
   void fill_options(kernels::DenseProblem<T>& problem) const;
 
@@ -41,9 +41,13 @@ class KernelInputs {
   std::array<at::Tensor, kernels::kMaxOrder> key_mask_;  // bool [B, T_m]
   at::Tensor positions_;                                 // int64 [B, Tq]: positions of the queries
   at::Tensor documents_;  // int64 [2, T]: begin and end of the document of each query
-  at::Tensor mask_;  // bool or the type of accumulation, [B, Hq, Tq, T_1, .., T_N], any of them 1
+  // Of tuples and of pairs: bool or the type of accumulation, [B, Hq, Tq, T_1, .., T_N], any of them 1.
+  std::vector<at::Tensor> masks_;
   at::Tensor sink_, slopes_;  // [Hq]
 };
+
+/// The steps of a tensor [B, Hq, Tq, T_1, .., T_N], 0 where it broadcasts.
+kernels::TuplePlaces tuple_places(const at::Tensor& tensor);
 
 /// The tensor itself if its channels are contiguous, otherwise a copy.
 at::Tensor with_contiguous_channels(const at::Tensor& tensor);
@@ -113,18 +117,24 @@ void log_plan(std::string_view operation, int order, const kernels::DensePlan& p
               const KernelMemory& memory);
 
 /// Runs the phases of a plan one after another on torch's threads. `run(phase, task, workspace,
-/// scratch)` does one task.
+/// scratch)` does one task. In `grouped_phase`, groups of `together` consecutive tasks run one after
+/// the other; 0: all tasks may run at the same time.
 template <class Run>
-void run_phases(const char* operation, int order, const kernels::DensePlan& plan, Run&& run) {
+void run_phases(const char* operation, int order, const kernels::DensePlan& plan, Run&& run,
+                int grouped_phase = 0, int64_t together = 0) {
   const KernelMemory memory = memory_of(plan);
   log_plan(operation, order, plan, memory);
   const at::Tensor buffer = working_memory(memory.total());
   char* const workspace = static_cast<char*>(buffer.mutable_data_ptr());
   char* const scratch = workspace + memory.workspace_bytes;
   for (int phase = 0; phase < plan.phases; ++phase) {
-    parallel_tasks(plan.tasks[phase], [&](int64_t task, int worker) {
-      run(phase, task, workspace, scratch + worker * memory.scratch_bytes);
-    });
+    const int64_t tasks = plan.tasks[phase];
+    const int64_t group = phase == grouped_phase && together > 0 ? together : tasks;
+    for (int64_t first = 0; first < tasks; first += group) {
+      parallel_tasks(std::min(group, tasks - first), [&](int64_t task, int worker) {
+        run(phase, first + task, workspace, scratch + worker * memory.scratch_bytes);
+      });
+    }
   }
 }
 

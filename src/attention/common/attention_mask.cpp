@@ -43,7 +43,8 @@ Admissible::Admissible(const Call& call, const Settings& settings)
     document_end_ = bounds.index_select(0, document);
   }
   if (options.query_positions) query_positions_ = positions_of_queries(call);
-  if (options.mask) mask_ = TupleMask(*options.mask, settings.order, call.keys[0].size(1));
+  masks_ = masks_of(call);
+  pair_masks_ = call.pair_masks().size();
 }
 
 Tensor Admissible::positions(Range range) const {
@@ -126,7 +127,10 @@ Tensor Admissible::tuples(const Tile& tile) const {
     }
   }
   tuples = by_leading(tuples, tile);
-  return mask_.boolean() ? tuples.logical_and(mask_.slice(tile)) : tuples;
+  for (const TupleMask& mask : masks_) {
+    if (mask.boolean()) tuples = tuples.logical_and(mask.slice(tile));
+  }
+  return tuples;
 }
 
 namespace {
@@ -146,6 +150,31 @@ at::DimVector key_counts(const Tile& tile, int64_t order) {
 TupleMask::TupleMask(const Tensor& mask, int order, int64_t kv_heads)
     : mask_(mask), sizes_(mask.sizes()), kv_heads_(kv_heads) {
   while (mask_.dim() < kFirstAxis + order) mask_ = mask_.unsqueeze(0);
+}
+
+TupleMask TupleMask::of_pairs(const Tensor& mask, int axis, int order, int64_t kv_heads) {
+  Tensor tuples = mask;
+  for (int m = 0; m < axis; ++m) tuples = tuples.unsqueeze(-2);
+  for (int m = axis + 1; m < order; ++m) tuples = tuples.unsqueeze(-1);
+  TupleMask result(tuples, order, kv_heads);
+  result.sizes_ = mask.sizes();
+  return result;
+}
+
+std::vector<TupleMask> masks_of(const Call& call) {
+  const auto order = static_cast<int>(call.keys.size());
+  const int64_t kv_heads = call.keys[0].size(1);
+  std::vector<TupleMask> masks;
+  if (call.options.mask) masks.emplace_back(*call.options.mask, order, kv_heads);
+  int axis = 0;
+  for (const Tensor& mask : call.pair_masks()) {
+    masks.push_back(TupleMask::of_pairs(mask, axis++, order, kv_heads));
+  }
+  return masks;
+}
+
+Tensor TupleMask::in_own_shape(const Tensor& gradient) const {
+  return gradient.reshape(sizes_).to(mask_.scalar_type());
 }
 
 Tensor TupleMask::slice(const Tile& tile) const {
@@ -199,7 +228,7 @@ void MaskGradient::end_block(int64_t queries, const at::TensorOptions& options) 
 
 Tensor MaskGradient::finish() const {
   const Tensor whole = blocks_.empty() ? block_ : at::cat(blocks_, kQueries);
-  return whole.reshape(mask_.sizes_).to(mask_.mask_.scalar_type());
+  return mask_.in_own_shape(whole);
 }
 
 }  // namespace nsimplex::dense

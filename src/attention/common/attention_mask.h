@@ -14,11 +14,16 @@ namespace nsimplex::dense {
 /// logits.
 class TupleMask {
  public:
-  TupleMask() = default;  ///< no mask
   TupleMask(const at::Tensor& mask, int order, int64_t kv_heads);
 
-  bool boolean() const { return mask_.defined() && mask_.scalar_type() == at::kBool; }
-  bool additive() const { return mask_.defined() && !boolean(); }
+  /// Of the pairs of a query and a key of one axis.
+  static TupleMask of_pairs(const at::Tensor& mask, int axis, int order, int64_t kv_heads);
+
+  bool boolean() const { return mask_.scalar_type() == at::kBool; }
+  /// [B, Hq, Tq, T_1, .., T_N], any of them 1.
+  const at::Tensor& tensor() const { return mask_; }
+  /// A gradient of that shape in the mask's own shape and dtype.
+  at::Tensor in_own_shape(const at::Tensor& gradient) const;
 
   /// The part for a tile: [B, H, G, Q, L, K]. Dimensions before L may broadcast.
   at::Tensor slice(const Tile& tile) const;
@@ -29,6 +34,9 @@ class TupleMask {
   at::DimVector sizes_;
   int64_t kv_heads_ = 1;
 };
+
+/// The mask over whole tuples, if the call has one, and then its pair_masks.
+std::vector<TupleMask> masks_of(const Call& call);
 
 /// Collects the gradient of an additive mask. It sums the tiles of a block of queries. Then it
 /// concatenates the blocks, or sums them if the mask is the same for all queries.
@@ -66,7 +74,12 @@ class Admissible {
   /// The sum over the axes of |p - j_m|, p the query's position: int64, broadcasts like tuples().
   at::Tensor distances(const Tile& tile) const;
 
-  const TupleMask& mask() const { return mask_; }
+  /// The mask over whole tuples, if there is one, and then pair_masks, if there are any.
+  const std::vector<TupleMask>& masks() const { return masks_; }
+  /// Those of pairs.
+  c10::ArrayRef<TupleMask> pair_masks() const {
+    return c10::ArrayRef<TupleMask>(masks_).slice(masks_.size() - pair_masks_);
+  }
 
  private:
   at::Tensor axis_view(at::Tensor tensor, int axis) const;
@@ -82,7 +95,8 @@ class Admissible {
   /// [Tq]: bounds of each query's document, or undefined
   at::Tensor document_begin_, document_end_;
   at::Tensor query_positions_;  ///< [B, Tq] if the call has positions
-  TupleMask mask_;
+  std::vector<TupleMask> masks_;
+  size_t pair_masks_ = 0;  ///< how many of them are of pairs
 };
 
 }  // namespace nsimplex::dense

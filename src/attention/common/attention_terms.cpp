@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "kernels/common/tuple_hash.h"
@@ -104,7 +106,8 @@ Problem::Problem(const Call& call)
   sink = of_heads(call.options.sink);
   slopes = of_heads(call.options.alibi_slopes);
   const bool has_double = !call.query.is_mps();
-  logit_type = admissible.mask().additive() && has_double ? at::kDouble : accumulate;
+  const bool adds = std::ranges::any_of(admissible.masks(), std::not_fn(&TupleMask::boolean));
+  logit_type = adds && has_double ? at::kDouble : accumulate;
 }
 
 Tensor Problem::by_group(const Tensor& tensor) const {
@@ -145,8 +148,8 @@ Tensor TileTerms::logits() const {
     const Tensor distances = problem_.admissible.distances(tile_).to(problem_.accumulate);
     logits = logits - problem_.slopes.unsqueeze(-1).unsqueeze(-1) * distances;
   }
-  const TupleMask& mask = problem_.admissible.mask();
-  if (mask.additive()) {
+  for (const TupleMask& mask : problem_.admissible.masks()) {
+    if (mask.boolean()) continue;
     const Tensor added = accumulated(mask.slice(tile_), problem_.accumulate);
     logits = logits.to(problem_.logit_type) + added.to(problem_.logit_type);
   }

@@ -135,16 +135,31 @@ struct DenseAxis {
   const bool* mask = nullptr;  ///< [batch, length], contiguous: true takes part; null: all do
 };
 
-/// A mask over [batch, heads, queries, T_1, .., T_N]: booleans (true: admissible) or logits to add
-/// (minus infinity: inadmissible). No mask if both pointers are null. Stride 0 broadcasts.
-template <class T>
-struct TupleMask {
-  const bool* admissible = nullptr;
-  const Accum<T>* logits = nullptr;
+/// Places over [batch, heads, queries, T_1, .., T_N]. Stride 0 broadcasts.
+struct TuplePlaces {
   int64_t batch_stride = 0, head_stride = 0, query_stride = 0;
   int64_t axis_stride[kMaxOrder] = {};
 
-  bool present() const { return admissible || logits; }
+  int64_t row(int64_t batch, int64_t head, int64_t query) const {
+    return batch * batch_stride + head * head_stride + query * query_stride;
+  }
+};
+
+/// A mask over tuples: booleans (true: admissible) or logits to add (minus infinity: inadmissible).
+/// A mask over the pairs of the query and one axis has stride 0 on the others.
+template <class T>
+struct TupleMask : TuplePlaces {
+  const bool* admissible = nullptr;
+  const Accum<T>* logits = nullptr;
+};
+
+/// Of the whole tuples and, per axis, of pairs.
+inline constexpr int kMaxMasks = kMaxOrder + 1;
+
+/// Where the gradient of a mask is added, in places of its own. Null: not wanted.
+template <class R>
+struct TupleGradient : TuplePlaces {
+  R* sum = nullptr;
 };
 
 /// Dropout of tuples after normalisation: see tuple_hash.h. p = 0: none.
@@ -166,7 +181,8 @@ struct DenseProblem {
   double softcap = 0.0;  ///< c: a logit x becomes c tanh(x / c), before the mask; 0: none
   Rows<const T> query;   ///< [batch, heads, queries, dim]
   DenseAxis<T> axes[kMaxOrder];
-  TupleMask<T> mask;
+  int masks = 0;
+  TupleMask<T> mask[kMaxMasks];    ///< the first `masks` of them
   const Accum<T>* sink = nullptr;  ///< [heads], with softmax_sink
   /// [heads]: the sum over the axes of |position - j_m|, times this, is subtracted; or null
   const Accum<T>* slopes = nullptr;
@@ -217,6 +233,8 @@ struct DenseBackward : DenseProblem<T> {
   Rows<T> grad_query;  ///< null data pointer: not wanted (here and below)
   Rows<T> grad_key[kMaxOrder], grad_value[kMaxOrder];
   Accum<T>* grad_sink = nullptr;  ///< [heads]
+  TupleGradient<Accum<T>> grad_mask[kMaxMasks];
+  int mask_gradients = 0;  ///< how many of them; 0: none is wanted
 };
 
 }  // namespace nsimplex::kernels

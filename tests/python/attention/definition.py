@@ -34,6 +34,7 @@ def definition(
     order_bias=None,
     softcap=None,
     alibi_slopes=None,
+    pair_masks=(),
     return_lse=True,
 ):
     """(out, lse). ``window`` is a list of pairs or None, ``key_lengths`` is [N, B]. Axes in
@@ -75,11 +76,18 @@ def definition(
     seen = seen & (count > 0)
     if order_bias is not None:
         logits = logits + order_bias[(count - 1).clamp(min=0)].movedim(-1, 0)[:, None]
-    if mask is not None and mask.dtype == torch.bool:
-        seen = seen & mask
-    elif mask is not None:
-        logits = logits + mask
-        seen = seen & ~mask.isneginf()
+    masks = [] if mask is None else [mask]
+    for m, pairs in enumerate(pair_masks):
+        pairs = pairs.view(*[1] * (4 - pairs.dim()), *pairs.shape)
+        shape = [*pairs.shape[:3], *[1] * order]
+        shape[3 + m] = pairs.size(3)
+        masks.append(pairs.view(shape))
+    for each in masks:
+        if each.dtype == torch.bool:
+            seen = seen & each
+        else:
+            logits = logits + each
+            seen = seen & ~each.isneginf()
     seen = seen.expand(logits.shape).flatten(3)
     logits = logits.flatten(3)
     some = seen.any(-1)

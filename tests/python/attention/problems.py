@@ -20,7 +20,8 @@ TABLE = Path(__file__).resolve().parents[3] / "bench" / "cases" / "attention.txt
 class Problem:
     """Arguments of one call.
 
-    ``inputs`` is query, keys.., values..; ``learned`` are the options with gradients.
+    ``inputs`` is query, keys.., values..; ``learned`` are the options with gradients. "masks.1" is
+    entry 1 of a list, which ``options`` has with None in that place.
     """
 
     inputs: list[Tensor]
@@ -44,14 +45,16 @@ class Problem:
     def call(self, *leaves: Tensor, function=nsimplex.attention) -> tuple[Tensor, Tensor]:
         """(out, lse) as a function of the leaves."""
         n = self.order
-        learned = dict(zip(self.learned, leaves[1 + 2 * n :]))
+        options = dict(self.options)
+        for name, leaf in zip(self.learned, leaves[1 + 2 * n :]):
+            name, _, entry = name.partition(".")
+            options[name] = leaf if not entry else _with_entry(options[name], int(entry), leaf)
         return function(
             leaves[0],
             leaves[1 : 1 + n],
             leaves[1 + n : 1 + 2 * n],
             return_lse=True,
-            **self.options,
-            **learned,
+            **options,
         )
 
     def run(self, function=nsimplex.attention) -> tuple[Tensor, Tensor]:
@@ -71,6 +74,10 @@ class Problem:
         n = self.order
         names = ["query"] + [f"key {m}" for m in range(n)] + [f"value {m}" for m in range(n)]
         return named | dict(zip([*names, *self.learned], grads))
+
+
+def _with_entry(entries: list, index: int, entry: Tensor) -> list:
+    return [entry if i == index else each for i, each in enumerate(entries)]
 
 
 def random_problem(

@@ -240,7 +240,11 @@ BAD = [
     ),
     (dict(dropout_p=float("nan"), seed=1), ValueError, r"dropout_p: .* got nan"),
     # ALiBi
-    (dict(alibi_slopes=torch.ones(2)), ValueError, r"alibi_slopes: expected shape \[8\], got \[2\]"),
+    (
+        dict(alibi_slopes=torch.ones(2)),
+        ValueError,
+        r"alibi_slopes: expected shape \[8\], got \[2\]",
+    ),
     (dict(alibi_slopes=torch.ones(8, dtype=torch.int64)), TypeError, r"alibi_slopes: .* Long"),
     (
         dict(alibi_slopes=torch.ones(8, requires_grad=True)),
@@ -251,6 +255,32 @@ BAD = [
         dict(alibi_slopes=torch.ones(8), augment=[1]),
         ValueError,
         r"augment: expected none with alibi_slopes",
+    ),
+    # masks of pairs
+    (
+        dict(pair_masks=[torch.ones(6, 6)]),
+        ValueError,
+        r"pair_masks: expected one for each of the 2",
+    ),
+    (
+        dict(pair_masks=[torch.ones(1, 1), torch.ones(128)]),
+        ValueError,
+        r"pair_masks\[1\]: expected 2 dimensions \[Tq, T\] or more, got shape \[128\]",
+    ),
+    (
+        dict(pair_masks=[torch.ones(5, 6), torch.ones(1, 1)]),
+        ValueError,
+        r"pair_masks\[0\]: expected a shape that broadcasts to ",
+    ),
+    (
+        dict(pair_masks=[torch.ones(1, 1), torch.ones(1, 1, dtype=torch.int64)]),
+        TypeError,
+        r"pair_masks\[1\]: expected bool or a floating dtype, got Long",
+    ),
+    (
+        dict(pair_masks=[torch.ones(1, 1)] * 2, augment=[1]),
+        ValueError,
+        r"augment: expected none with pair_masks",
     ),
     # soft cap
     (dict(softcap=0.0), ValueError, r"softcap: expected a positive finite number, got 0"),

@@ -33,6 +33,7 @@ SET = {
     "order_bias": dict(order_bias=torch.linspace(-1, 1, 2 * H).view(2, H), augment=[1]),
     "softcap": dict(softcap=0.3),
     "alibi_slopes": dict(alibi_slopes=torch.linspace(-0.2, 0.5, H)),
+    "pair_masks": dict(pair_masks=[torch.ones(T, T).tril(), torch.ones(T, T, dtype=torch.bool)]),
     "layout": dict(layout="bthd"),
 }
 COMPOSED = {

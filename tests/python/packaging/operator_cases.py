@@ -60,6 +60,13 @@ def attention_backward():
     ), options
 
 
+def pair_masks_backward():
+    (*given, _), options = attention_backward()
+    q, keys = given[:2]
+    masks = [draw(q.size(2), key.size(2), seed=m) for m, key in enumerate(keys)]
+    return (*given, [True] * len(masks)), options | {"pair_masks": masks}
+
+
 def separable(**options):
     q, k1, k2, v1, v2 = heads()
     return (q.exp(), [k1.exp(), k2.exp()], [v1, v2]), options
@@ -178,6 +185,7 @@ def parts(batch):
 CASES = {
     "attention": lambda: attention(**WINDOW),
     "attention_backward": attention_backward,
+    "attention_pair_masks_backward": pair_masks_backward,
     "attention_reference": lambda: attention(**WINDOW),
     "attention_weights": lambda: weights_of_pairs(causal=True),
     "ball_points": plain(draw(4, 3)),

@@ -54,6 +54,7 @@ def _attention() -> tuple[list, dict]:
         order_bias=None,
         softcap=1.5,
         alibi_slopes=None,
+        pair_masks=None,
     )
     return [query, [key, key]], options
 

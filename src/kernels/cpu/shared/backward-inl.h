@@ -45,7 +45,7 @@ struct HaloGradients {
     return {.inner_key = key[inner],
             .inner_value = value[inner],
             .inner_begin = begin[inner],
-            .want_ds = du || key[inner],
+            .want_ds = du || key[inner] || problem.mask_gradients > 0,
             .want_du = du,
             .want_y = leading_values && problem.reduce == ValueReduce::product};
   }
@@ -71,8 +71,9 @@ class BackwardTask {
                                      (problem.reduce == ValueReduce::mean ? problem.order : 1))),
         arena_(scratch),
         filter_(problem, geometry, batch),
+        masks_(problem, geometry, batch),
         rows_(problem, geometry, pack, gradients.of_block(problem, geometry.inner()), filter_,
-              arena_),
+              masks_, arena_),
         query_(arena_.take(kChunkItems * geometry.lead_depth)),
         grad_out_(arena_.take(kChunkItems * geometry.value_depth)),
         grad_query_(arena_.take(kChunkItems * geometry.lead_depth)),
@@ -123,12 +124,13 @@ class BackwardTask {
     scale_row(go, static_cast<R>(output_scale_ * norm.factor), geometry_.value_depth);
 
     const bool general = filter_.general();
-    for (TupleWalk walk(problem_, geometry_, batch_, query); walk.next();) {
+    for (TupleWalk walk(problem_, geometry_, batch_, head, query); walk.next();) {
       const int row = rows_.block.rows++;
       rows_.block.item[row] = slot;
       rows_.block.inner[row] = inner;
       for (int p = 0; p < geometry_.inner(); ++p) rows_.block.tuple[row][p] = walk[p];
       if (general) filter_.set_row(row, head, query, walk);
+      if (masks_.wanted()) masks_.set_row(row, head, query, walk);
       rows_.base[row] = norm.base;
       rows_.norm[row] = static_cast<R>(norm.norm);
       rows_.delta[row] = delta;
@@ -212,6 +214,7 @@ class BackwardTask {
   const R output_scale_;
   Arena<R> arena_;
   TupleFilter<T> filter_;
+  MaskGradients<T> masks_;
   BackwardBlock<T, E> rows_;
   R* const query_;       // [kChunkItems, lead_depth]  query times its scale
   R* const grad_out_;    // [kChunkItems, value_depth] s2 dO

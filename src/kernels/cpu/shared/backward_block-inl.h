@@ -38,14 +38,15 @@ class BackwardBlock : public BackwardRows<T> {
 
  public:
   BackwardBlock(const DenseProblem<T>& problem, const Geometry& geometry, const HeadPack<R>& pack,
-                const BlockGradients<R>& gradients, TupleFilter<T>& filter, Arena<R>& arena)
+                const BlockGradients<R>& gradients, TupleFilter<T>& filter,
+                const MaskGradients<T>& masks, Arena<R>& arena)
       : Base(geometry, kNumbers<E> == 2 ? kBlockRows : kBackwardRows, arena),
         problem_(problem),
         score_scale_(static_cast<R>(score_scale<E>(geometry))),
         pack_(pack),
         gradients_(gradients),
         filter_(filter),
-        general_(problem, *this, filter),
+        general_(problem, *this, filter, masks),
         u_deep_(take_deep(u, geometry.depth, arena)),
         g_deep_(take_deep(g, geometry.value_depth, arena)),
         p_deep_(take_deep(p, kPanelKeys, arena)),

@@ -7,6 +7,8 @@
 #define NSIMPLEX_KERNELS_DENSE_BACKWARD_GENERAL_INL_H_
 #endif
 
+#include <numeric>
+
 #include "kernels/cpu/shared/backward_rows-inl.h"
 #include "kernels/cpu/shared/filter-inl.h"
 #include "kernels/cpu/shared/weights-inl.h"
@@ -14,6 +16,47 @@
 HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
+
+/// Adds the gradients of a row's logits to those of the masks. All rows of a query and a head belong
+/// to one task, so tasks write to different places unless the gradient broadcasts over heads or
+/// batch entries.
+template <class T>
+class MaskGradients {
+  using R = Accum<T>;
+
+ public:
+  MaskGradients(const DenseBackward<T>& problem, const Geometry& geometry, int64_t batch)
+      : problem_(problem), geometry_(geometry), batch_(batch) {}
+
+  bool wanted() const { return problem_.mask_gradients > 0; }
+
+  void set_row(int row, int64_t head, int64_t query, const TupleWalk& walk) {
+    for (int k = 0; k < problem_.mask_gradients; ++k) {
+      place_[row][k] = tuple_place(problem_.grad_mask[k], geometry_, batch_, head, query, walk);
+    }
+  }
+
+  /// `ds` belongs to the panel whose first key is `first`.
+  void add(int row, int64_t first, const typename TupleFilter<T>::Columns& columns,
+           const R* ds) const {
+    for (int k = 0; k < problem_.mask_gradients; ++k) {
+      const TupleGradient<R>& gradient = problem_.grad_mask[k];
+      const int64_t stride = gradient.axis_stride[geometry_.axis[geometry_.inner()]];
+      R* const to = gradient.sum + place_[row][k] + first * stride;
+      if (stride == 0) {
+        *to += std::accumulate(ds + columns.low, ds + columns.high, R{0});
+      } else {
+        for (int c = columns.low; c < columns.high; ++c) to[c * stride] += ds[c];
+      }
+    }
+  }
+
+ private:
+  const DenseBackward<T>& problem_;
+  const Geometry& geometry_;
+  const int64_t batch_;
+  int64_t place_[Block::kMaxRows][kMaxMasks];  // of the leading tuple
+};
 
 /// P and dS of the strip that starts with block row `strip`: first all products, then masks,
 /// weights and dropout row by row. With w the weight, w' its derivative and m dropout's factor,
@@ -24,8 +67,8 @@ class GeneralBackward {
 
  public:
   GeneralBackward(const DenseProblem<T>& problem, BackwardRows<T>& rows,
-                  const TupleFilter<T>& filter)
-      : problem_(problem), rows_(rows), filter_(filter) {}
+                  const TupleFilter<T>& filter, const MaskGradients<T>& masks)
+      : problem_(problem), rows_(rows), filter_(filter), masks_(masks) {}
 
   /// `keys` and `values` belong to the panel; without `values` there is no dS. Tiles left the products
   /// in `rows.p` and `rows.ds`.
@@ -50,6 +93,7 @@ class GeneralBackward {
         const typename TupleFilter<T>::Columns columns(part, r);
         filter_.adjust(strip + r, columns, rows_.base[strip + r], p + r * kPanelKeys);
         weigh_row(weigh, strip + r, columns.begin, columns.end, values != nullptr);
+        if (masks_.wanted()) masks_.add(strip + r, part.first, columns, ds + r * kPanelKeys);
         if (!filter_.caps() || !values) continue;
         const int64_t at = r * kPanelKeys + columns.begin;
         multiply_rows(ds + at, ds + at, slopes_ + at, columns.end - columns.begin);
@@ -93,6 +137,7 @@ class GeneralBackward {
   const DenseProblem<T>& problem_;
   BackwardRows<T>& rows_;
   const TupleFilter<T>& filter_;
+  const MaskGradients<T>& masks_;
   HWY_ALIGN R slopes_[kStripRows * kPanelKeys];  // of a strip's soft caps
 };
 

@@ -21,6 +21,14 @@ HWY_BEFORE_NAMESPACE();
 namespace nsimplex::kernels::dense {
 namespace HWY_NAMESPACE {
 
+/// The place of a leading tuple, with key 0 of the inner axis.
+HWY_INLINE int64_t tuple_place(const TuplePlaces& places, const Geometry& geometry, int64_t batch,
+                               int64_t head, int64_t query, const TupleWalk& walk) {
+  int64_t at = places.row(batch, head, query);
+  for (int p = 0; p < geometry.inner(); ++p) at += walk[p] * places.axis_stride[geometry.axis[p]];
+  return at;
+}
+
 /// Masks that are not intervals of the inner axis, and dropout. The owner sets the tuples of every
 /// row of a block, then every panel before it processes the panel's rows.
 template <class T>
@@ -32,6 +40,13 @@ class TupleFilter {
       : problem_(problem), geometry_(geometry), batch_(batch) {
     const DenseAxis<T>& axis = inner_axis();
     if (axis.mask) key_mask_ = axis.mask + batch * axis.visible.length;
+    for (int k = 0; k < problem.masks; ++k) {
+      if (problem.mask[k].logits) {
+        additive_[additive_count_++] = k;
+      } else if (inner_stride(k) != 0) {  // TupleWalk applies the others
+        boolean_[boolean_count_++] = k;
+      }
+    }
     if (drops()) {
       threshold_ = drop_threshold(problem.dropout.p);
       kept_ = static_cast<R>(1.0 / (1.0 - problem.dropout.p));
@@ -41,26 +56,25 @@ class TupleFilter {
   /// Whether scores must be checked one by one. Otherwise intervals and the choice of leading
   /// tuples decide everything.
   bool general() const {
-    return key_mask_ || drops() || problem_.mask.present() || problem_.distinct != Distinct::none ||
-           problem_.normalizer == Normalizer::sigmoid || problem_.normalizer == Normalizer::relu ||
-           caps() || problem_.slopes;
+    return key_mask_ || drops() || boolean_count_ > 0 || adds_logits() ||
+           problem_.distinct != Distinct::none || problem_.normalizer == Normalizer::sigmoid ||
+           problem_.normalizer == Normalizer::relu || caps();
   }
   bool caps() const { return problem_.softcap > 0.0; }
   bool drops() const { return problem_.dropout.p > 0.0; }
-  bool adds_logits() const { return problem_.mask.logits || problem_.slopes; }
+  bool adds_logits() const { return additive_count_ > 0 || problem_.slopes; }
 
   void set_row(int row, int64_t query_head, int64_t query, const TupleWalk& walk) {
-    const TupleMask<T>& mask = problem_.mask;
     Row& own = rows_[row];
-    own.mask =
-        batch_ * mask.batch_stride + query_head * mask.head_stride + query * mask.query_stride;
+    for (int k = 0; k < problem_.masks; ++k) {
+      own.mask[k] = tuple_place(problem_.mask[k], geometry_, batch_, query_head, query, walk);
+    }
     own.hash = hash_row(problem_.dropout.seed, batch_ * problem_.heads + query_head, query);
     own.holes = 0;
     const R slope = problem_.slopes ? problem_.slopes[query_head] : R{0};
     own.bias = R{0};
     for (int p = 0; p < geometry_.inner(); ++p) {
       const int m = geometry_.axis[p];
-      own.mask += walk[p] * mask.axis_stride[m];
       if (drops()) own.hash ^= hash_key(m, walk[p]);
       if (problem_.slopes) own.bias -= slope * distance(m, query, walk[p]);
       if (problem_.distinct != Distinct::none) own.hole[own.holes++] = walk[p];
@@ -107,9 +121,10 @@ class TupleFilter {
     std::fill(scores + begin, scores + low, kNothing);
     std::fill(scores + high, scores + end, kNothing);
     const Row& own = rows_[row];
-    if (problem_.mask.admissible) {
-      const int64_t stride = mask_stride();
-      const bool* const admissible = problem_.mask.admissible + own.mask + first_ * stride;
+    for (int i = 0; i < boolean_count_; ++i) {
+      const int64_t stride = inner_stride(boolean_[i]);
+      const bool* const admissible =
+          in_panel(problem_.mask[boolean_[i]].admissible, own, boolean_[i]);
       for (int c = low; c < high; ++c) scores[c] = admissible[c * stride] ? scores[c] : kNothing;
     }
     if (key_mask_) {
@@ -126,18 +141,24 @@ class TupleFilter {
     }
   }
 
-  /// The logits that the mask and the biases add to a row's scores; minus infinity for inadmissible tuples. They
-  /// are read in place if all are admissible, and otherwise copied to `room`.
+  /// The logits that masks and ALiBi add to a row's scores; minus infinity for inadmissible tuples.
+  /// Those of one mask are read in place if all are admissible. Otherwise they are copied to `room`.
   const R* read_logits(int row, const Columns& columns, R* room) const {
-    if (problem_.slopes) return add_biases(row, columns, room);
-    const int64_t stride = mask_stride();
-    const R* const from = problem_.mask.logits + rows_[row].mask + first_ * stride;
-    const bool all = columns.low == columns.begin && columns.high == columns.end && !key_mask_;
-    if (all && stride == 1 && rows_[row].holes == 0) return from;
-    if (stride == 1) {
-      std::copy(from + columns.low, from + columns.high, room + columns.low);
-    } else {
-      for (int c = columns.low; c < columns.high; ++c) room[c] = from[c * stride];
+    const Row& own = rows_[row];
+    const bool all = columns.low == columns.begin && columns.high == columns.end && !key_mask_ &&
+                     boolean_count_ == 0 && own.holes == 0;
+    if (all && additive_count_ == 1 && !problem_.slopes && inner_stride(additive_[0]) == 1) {
+      return in_panel(problem_.mask[additive_[0]].logits, own, additive_[0]);
+    }
+    start_logits(own, columns, room);
+    for (int i = 0; i < additive_count_; ++i) {
+      const int64_t stride = inner_stride(additive_[i]);
+      const R* const from = in_panel(problem_.mask[additive_[i]].logits, own, additive_[i]);
+      if (stride == 1) {
+        for (int c = columns.low; c < columns.high; ++c) room[c] += from[c];
+      } else {
+        for (int c = columns.low; c < columns.high; ++c) room[c] += from[c * stride];
+      }
     }
     exclude(row, columns, room);
     return room;
@@ -209,11 +230,11 @@ class TupleFilter {
 
  private:
   struct Row {
-    int64_t mask;      // offset of the leading tuple in the mask
-    uint32_t hash;     // of the row and its leading keys
-    int holes;         // inner keys that `distinct` excludes
-    R bias, slope;     // of ALiBi: that of the leading keys, and the head's
-    int64_t position;  // of the query on the inner axis
+    int64_t mask[kMaxMasks];  // offset of the leading tuple in each mask
+    uint32_t hash;            // of the row and its leading keys
+    int holes;                // inner keys that `distinct` excludes
+    R bias, slope;            // of ALiBi: that of the leading keys, and the head's
+    int64_t position;         // of the query on the inner axis
     int64_t hole[kMaxOrder];
   };
 
@@ -251,29 +272,31 @@ class TupleFilter {
     }
   }
 
-  // The biases of a row's tuples, with the mask's logits.
-  const R* add_biases(int row, const Columns& columns, R* room) const {
-    const Row& own = rows_[row];
+  // What ALiBi adds to the logits of a row's tuples.
+  void start_logits(const Row& own, const Columns& columns, R* room) const {
+    if (!problem_.slopes) {
+      std::fill(room + columns.low, room + columns.high, R{0});
+      return;
+    }
     const R from = static_cast<R>(own.position - first_);
     for (int c = columns.low; c < columns.high; ++c) {
       room[c] = own.bias - own.slope * std::abs(from - static_cast<R>(c));
     }
-    if (problem_.mask.logits) {
-      const int64_t stride = mask_stride();
-      const R* const mask = problem_.mask.logits + own.mask + first_ * stride;
-      for (int c = columns.low; c < columns.high; ++c) room[c] += mask[c * stride];
-    }
-    exclude(row, columns, room);
-    return room;
   }
 
   R distance(int axis, int64_t query, int64_t key) const {
     return static_cast<R>(std::abs(problem_.axes[axis].visible.position(batch_, query) - key));
   }
 
-  // The step from a key of the inner axis to the next.
-  int64_t mask_stride() const {
-    return problem_.mask.axis_stride[geometry_.axis[geometry_.inner()]];
+  // The step of a mask from a key of the inner axis to the next.
+  int64_t inner_stride(int mask) const {
+    return problem_.mask[mask].axis_stride[geometry_.axis[geometry_.inner()]];
+  }
+
+  // A mask's number for a row's tuple in the panel's first column.
+  template <class Number>
+  const Number* in_panel(const Number* numbers, const Row& own, int mask) const {
+    return numbers + own.mask[mask] + first_ * inner_stride(mask);
   }
 
   // keeps_tuple() for vectors.
@@ -301,6 +324,8 @@ class TupleFilter {
   const Geometry& geometry_;
   const int64_t batch_;
   const bool* key_mask_ = nullptr;  // of the inner axis
+  int additive_count_ = 0, boolean_count_ = 0;
+  int additive_[kMaxMasks], boolean_[kMaxMasks];  // masks by kind
   uint32_t threshold_ = 0;
   R kept_ = R{1};
   Row rows_[Block::kMaxRows];

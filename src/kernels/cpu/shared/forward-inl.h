@@ -81,7 +81,7 @@ class ForwardTask {
     scale_row(query_, static_cast<R>(query_scale<E>(geometry_)), geometry_.lead_depth);
 
     const bool general = filter_.general();
-    for (TupleWalk walk(problem_, geometry_, batch_, query); walk.next();) {
+    for (TupleWalk walk(problem_, geometry_, batch_, head, query); walk.next();) {
       const int row = rows_.block.rows++;
       rows_.block.item[row] = slot;
       rows_.block.inner[row] = inner;

@@ -87,8 +87,16 @@ HWY_INLINE void scale_row(R* to, R factor, int64_t width) {
 class TupleWalk {
  public:
   template <class T>
-  TupleWalk(const DenseProblem<T>& problem, const Geometry& geometry, int64_t batch, int64_t query)
+  TupleWalk(const DenseProblem<T>& problem, const Geometry& geometry, int64_t batch, int64_t head,
+            int64_t query)
       : leading_(geometry.inner()), distinct_(problem.distinct) {
+    for (int k = 0; k < problem.masks; ++k) {
+      const TupleMask<T>& mask = problem.mask[k];
+      if (!mask.admissible || mask.axis_stride[geometry.axis[leading_]] != 0) continue;
+      RowMask& own = row_masks_[row_mask_count_++];
+      own.admissible = mask.admissible + mask.row(batch, head, query);
+      for (int p = 0; p < leading_; ++p) own.stride[p] = mask.axis_stride[geometry.axis[p]];
+    }
     for (int p = 0; p < leading_; ++p) {
       const DenseAxis<T>& axis = problem.axes[geometry.axis[p]];
       range_[p] = axis.visible.of(batch, query);
@@ -110,7 +118,10 @@ class TupleWalk {
     if (empty_) return false;
     // The first tuple changes every position; without leading axes it is the only one.
     changed_ = std::exchange(first_, false) ? 0 : leading_;
-    if (leading_ == 0) return empty_ = true;
+    if (leading_ == 0) {
+      empty_ = true;
+      return takes_part();
+    }
     do {
       int p = leading_ - 1;
       while (++index_[p] >= range_[p].end) {
@@ -133,8 +144,19 @@ class TupleWalk {
         if (index_[p] == index_[other]) return false;
       }
     }
+    for (int k = 0; k < row_mask_count_; ++k) {
+      int64_t at = 0;
+      for (int p = 0; p < leading_; ++p) at += index_[p] * row_masks_[k].stride[p];
+      if (!row_masks_[k].admissible[at]) return false;
+    }
     return true;
   }
+
+  // A mask that is the same for all keys of the inner axis: it decides about the whole row.
+  struct RowMask {
+    const bool* admissible;
+    int64_t stride[kMaxOrder];
+  };
 
   int leading_, changed_ = 0;
   bool empty_ = false, first_ = true;
@@ -142,6 +164,8 @@ class TupleWalk {
   Range range_[kMaxOrder];
   int64_t index_[kMaxOrder], own_[kMaxOrder];
   const bool* mask_[kMaxOrder];
+  int row_mask_count_ = 0;
+  RowMask row_masks_[kMaxMasks];
 };
 
 /// Bookkeeping of the rows of one block.
