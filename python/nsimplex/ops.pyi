@@ -14,7 +14,8 @@ def attention(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
-    softcap: float | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def attention_backward(
@@ -27,8 +28,23 @@ def attention_backward(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
-    softcap: float | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor, Tensor]: ...
+
+def attention_pair_masks_backward(
+    query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], out: Tensor, lse: Tensor,
+    grad_out: Tensor, grad_lse: Tensor | None, output_mask: Sequence[bool], *, causal: bool = False,
+    window: Sequence[int] | None = None, form: str = 'product', reduce: str = 'product',
+    normalizer: str = 'softmax', logit_scale: float | None = None,
+    output_scale: float | None = None, key_lengths: Tensor | None = None,
+    key_masks: Sequence[Tensor] | None = None, cu_seqlens: Tensor | None = None,
+    mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
+    augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
+    query_positions: Tensor | None = None, order_bias: Tensor | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
+) -> list[Tensor]: ...
 
 def attention_reference(
     query: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor], *, causal: bool = False,
@@ -39,7 +55,8 @@ def attention_reference(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
-    softcap: float | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def attention_tuples(
@@ -56,7 +73,8 @@ def attention_weights(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
-    softcap: float | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
 ) -> Tensor: ...
 
 def attention_workspace(
@@ -68,7 +86,8 @@ def attention_workspace(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
-    softcap: float | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
 ) -> tuple[int, int]: ...
 
 def ball_points(tangents: Tensor) -> Tensor: ...
@@ -259,7 +278,8 @@ def face_attention(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
-    softcap: float | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def feature_map(
@@ -517,7 +537,8 @@ def topk_tuples(
     mask: Tensor | None = None, sink: Tensor | None = None, distinct: str = 'none',
     augment: Sequence[int] | None = None, dropout_p: float = 0.0, seed: int | None = None,
     query_positions: Tensor | None = None, order_bias: Tensor | None = None,
-    softcap: float | None = None,
+    softcap: float | None = None, alibi_slopes: Tensor | None = None,
+    pair_masks: Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 def weight_bounds(

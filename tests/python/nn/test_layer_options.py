@@ -77,11 +77,20 @@ def test_masks_in_forward_are_those_of_the_function():
     module, x = layer("window"), tokens()
     masks = torch.rand(2, T, generator=torch.Generator().manual_seed(1)) > 0.4
     bounds, additive = torch.tensor([0, 3, T]), tokens(2, seed=3)[:, :, :1, None].unsqueeze(1)
+    biases, every = x[0] @ x[1].T, torch.tensor([[True]])
     for given, passed in (
         (dict(key_masks=masks), dict(key_masks=[masks, masks])),
         (dict(key_masks=[masks, ~masks]), dict(key_masks=[masks, ~masks])),
         (dict(cu_seqlens=bounds), dict(cu_seqlens=bounds)),
         (dict(mask=additive), dict(mask=additive)),
+        (dict(pair_masks=[biases, masks[0]]), dict(pair_masks=[biases, masks[0]])),
+        (
+            dict(pair_masks=[biases, ~masks[:, None, None]], adjacency=graph()),
+            dict(
+                mask=torch.where(graph()[:, :, None], biases[..., None], -torch.inf),
+                pair_masks=[every, ~masks[:, None, None] & graph()],
+            ),
+        ),
         (
             dict(mask=additive, adjacency=graph()),
             dict(mask=torch.where(graph()[:, :, None] & graph()[:, None, :], additive, -torch.inf)),
