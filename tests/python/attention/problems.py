@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,10 +46,7 @@ class Problem:
     def call(self, *leaves: Tensor, function=nsimplex.attention) -> tuple[Tensor, Tensor]:
         """(out, lse) as a function of the leaves."""
         n = self.order
-        options = dict(self.options)
-        for name, leaf in zip(self.learned, leaves[1 + 2 * n :]):
-            name, _, entry = name.partition(".")
-            options[name] = leaf if not entry else _with_entry(options[name], int(entry), leaf)
+        options = self.options_with(leaves[1 + 2 * n :])
         return function(
             leaves[0],
             leaves[1 : 1 + n],
@@ -56,6 +54,14 @@ class Problem:
             return_lse=True,
             **options,
         )
+
+    def options_with(self, learned: Sequence[Tensor]) -> dict:
+        """All options, with these in place of the learned ones."""
+        options = dict(self.options)
+        for name, leaf in zip(self.learned, learned):
+            name, _, entry = name.partition(".")
+            options[name] = leaf if not entry else _with_entry(options[name], int(entry), leaf)
+        return options
 
     def run(self, function=nsimplex.attention) -> tuple[Tensor, Tensor]:
         return self.call(*self.leaves, function=function)

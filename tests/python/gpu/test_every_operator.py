@@ -95,7 +95,11 @@ def operator(name):
 def call(function, arguments, differentiated=True):
     """Results, and the gradients of what they are differentiable by."""
     positional, named = arguments
-    inputs = [x for x in pytree.tree_leaves(arguments) if is_floating(x)]
+    inputs = [
+        x
+        for x in pytree.tree_leaves(arguments)
+        if is_floating(x) and x is not named.get("alibi_slopes")  # which have no gradient
+    ]
     for x in inputs:
         x.requires_grad_(differentiated)
     out = pytree.tree_leaves(function(*positional, **named))

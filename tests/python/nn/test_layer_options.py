@@ -83,7 +83,7 @@ def test_masks_in_forward_are_those_of_the_function():
         (dict(key_masks=[masks, ~masks]), dict(key_masks=[masks, ~masks])),
         (dict(cu_seqlens=bounds), dict(cu_seqlens=bounds)),
         (dict(mask=additive), dict(mask=additive)),
-        (dict(pair_masks=[biases, masks[0]]), dict(pair_masks=[biases, masks[0]])),
+        (dict(pair_masks=[biases, masks[:1]]), dict(pair_masks=[biases, masks[:1]])),
         (
             dict(pair_masks=[biases, ~masks[:, None, None]], adjacency=graph()),
             dict(

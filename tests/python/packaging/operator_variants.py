@@ -26,7 +26,9 @@ def attention(name):
     problem = option_problem(name)
     n = problem.order
     query, keys, values = problem.inputs[0], problem.inputs[1 : 1 + n], problem.inputs[1 + n :]
-    options = operator_options(query, keys, values, **problem.options, **problem.learned)
+    options = operator_options(
+        query, keys, values, **problem.options_with([*problem.learned.values()])
+    )
     return (query, keys, values), {k: v for k, v in options.items() if v is not None}
 
 
