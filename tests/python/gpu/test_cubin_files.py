@@ -274,6 +274,8 @@ OPTIONS = {
     "dropout_p": {"dropout_p": 0.5, "seed": 1},
     "query_positions": {"query_positions": torch.tensor([0]), "causal": True},
     "softcap": {"softcap": 0.5},
+    "alibi_slopes": {"alibi_slopes": torch.ones(1)},
+    "pair_masks": {"pair_masks": [torch.ones(1, 1)]},
 }
 attention(causal=True)
 print(len(driver.made))
