@@ -19,8 +19,11 @@ from torch import Tensor
 from ._printable import printable
 from ._whole_file import whole_file
 
-_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32)
-_DTYPES += (torch.int16, torch.int8, torch.uint8, torch.bool)  # those of the C++ library
+#: Those of the C++ library.
+_DTYPES: tuple[torch.dtype, ...] = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+)
 _LENGTH_BYTES = 8  # of the header's length at the start of the file
 _MOST_AXES = 64  # of a tensor
 _LONGEST_NAME = 80  # letters of a name in a message
@@ -145,7 +148,7 @@ def quoted(name: str) -> str:
 
 def _part(tensor: Tensor) -> memoryview:
     """The bytes of a contiguous tensor on the CPU."""
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
 
 
 def _checksum(part: bytes | memoryview) -> str:

@@ -29,11 +29,13 @@ def folded(query: Tensor, keys: Sequence[Tensor], options: dict[str, Any]) -> di
     for axis, pairs in enumerate(options.pop("pair_masks", None) or []):
         masks.append(_of_axis(pairs, axis, order))
     slopes = options.pop("alibi_slopes", None)
-    for axis, key in enumerate(keys if slopes is not None else []):
-        places = torch.arange(key.size(2), device=key.device)
-        away = (_positions(query, key, options.get("query_positions"))[..., None] - places).abs()
-        pairs = -slopes[:, None, None] * away[:, None].to(slopes.dtype)
-        masks.append(_of_axis(pairs, axis, order))
+    if slopes is not None:
+        for axis, key in enumerate(keys):
+            places = torch.arange(key.size(2), device=key.device)
+            own = _positions(query, key, options.get("query_positions"))
+            away = (own[..., None] - places).abs()
+            pairs = -slopes[:, None, None] * away[:, None].to(slopes.dtype)
+            masks.append(_of_axis(pairs, axis, order))
     if masks:
         options["mask"] = _joined(masks)
     return options
