@@ -36,8 +36,7 @@ void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window
   add("--kv-heads", o.model.kv_heads, "Key and value heads, a divisor of --heads; 0: as many");
   add("--width", o.model.dim, "Width");
   add("--context", o.model.context, "Tokens of a training window");
-  add("--order", o.model.order, "Key axes N of the simplicial layers")
-      ->check(within(int64_t{1}, int64_t{64}));  // the model's bound; a window is made per axis
+  add("--order", o.model.order, "Key axes N of the simplicial layers");
   add("--every", o.model.every, "Every K-th layer is simplicial; 0: none");
   command
       .add_option("--window", o.window,

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "attention/common/attention_names.h"
+#include "kernels/common/attention_problem.h"
 #include "nn/initialize.h"
 #include "nn/model_names.h"
 #include "support/require.h"
@@ -46,10 +47,10 @@ std::vector<Window> parse_windows(const std::string& key, std::string_view text)
     const std::string_view entry = text.substr(0, comma);
     text.remove_prefix(std::min(comma + 1, text.size()));
     const size_t colon = entry.find(':');
-    windows.push_back(colon == entry.npos
-                          ? Window::last(parse_number<int64_t>(key, entry))
-                          : Window{parse_number<int64_t>(key, entry.substr(0, colon)),
-                                   parse_number<int64_t>(key, entry.substr(colon + 1))});
+    require(colon != entry.npos, "[LanguageModel] ", key,
+            ": expected windows as left:right,left:right, got '", entry, "'");
+    windows.push_back({parse_number<int64_t>(key, entry.substr(0, colon)),
+                       parse_number<int64_t>(key, entry.substr(colon + 1))});
   }
   return windows;
 }
@@ -62,16 +63,20 @@ std::string format_windows(const std::vector<Window>& windows) {
   return text;
 }
 
-// How to write and read one field.
+// How to write, read and check one field.
 struct Field {
   std::string name;
   std::function<std::string(const LanguageModelOptions&)> get;
   std::function<void(LanguageModelOptions&, const std::string&)> set;
+  std::function<void(const LanguageModelOptions&)> check = {};
 };
 
-Field number(const std::string& name, int64_t LanguageModelOptions::* member) {
-  return {name, [=](const auto& o) { return std::to_string(o.*member); },
-          [=](auto& o, const auto& text) { o.*member = parse_number<int64_t>(name, text); }};
+Field number(const std::string& name, int64_t LanguageModelOptions::* member, int64_t least,
+             int64_t most) {
+  return {
+      name, [=](const auto& o) { return std::to_string(o.*member); },
+      [=](auto& o, const auto& text) { o.*member = parse_number<int64_t>(name, text); },
+      [=](const auto& o) { require_within("[LanguageModel] " + name, least, most, o.*member); }};
 }
 
 Field real(const std::string& name, double LanguageModelOptions::* member) {
@@ -88,21 +93,25 @@ Field choice(const std::string& name, Value LanguageModelOptions::* member) {
           }};
 }
 
+constexpr int64_t kMostWidth = int64_t{1} << 20;
+
+// The bounds of sizes are those of Python, too: see LanguageModelOptions there.
 const std::vector<Field>& fields() {
   using Options = LanguageModelOptions;
+  constexpr int64_t kMost = int64_t{1} << 31;
   static const std::vector<Field> all = {
-      number("vocabulary", &Options::vocabulary),
-      number("layers", &Options::layers),
-      number("heads", &Options::heads),
-      number("kv_heads", &Options::kv_heads),
-      number("dim", &Options::dim),
-      number("context", &Options::context),
-      number("order", &Options::order),
-      number("every", &Options::every),
+      number("vocabulary", &Options::vocabulary, 1, kMost),
+      number("layers", &Options::layers, 1, 1 << 16),
+      number("heads", &Options::heads, 1, kMostWidth),
+      number("kv_heads", &Options::kv_heads, 0, kMostWidth),
+      number("dim", &Options::dim, 1, kMostWidth),
+      number("context", &Options::context, 1, kMost),
+      number("order", &Options::order, 1, kernels::kMaxOrder),
+      number("every", &Options::every, 0, kMost),
       {"window", [](const Options& o) { return format_windows(o.window); },
        [](Options& o, const std::string& text) { o.window = parse_windows("window", text); }},
       choice("sparse", &Options::sparse),
-      number("topk", &Options::topk),
+      number("topk", &Options::topk, 1, kMost),
       choice("indexer", &Options::indexer),
       choice("indexer_scores", &Options::indexer_scores),
       real("indexer_loss", &Options::indexer_loss),
@@ -118,6 +127,12 @@ const std::vector<Field>& fields() {
       real("dropout", &Options::dropout),
   };
   return all;
+}
+
+void check_sizes(const LanguageModelOptions& options) {
+  for (const Field& field : fields()) {
+    if (field.check) field.check(options);
+  }
 }
 
 }  // namespace
@@ -141,6 +156,7 @@ LanguageModelOptions language_model_options(const std::map<std::string, std::str
     require(field != known.end(), "[LanguageModel] ", key, ": no such option");
     field->set(options, text);
   }
+  check_sizes(options);
   return options;
 }
 
@@ -150,24 +166,13 @@ constexpr double kEmbeddingDeviation = 0.02;
 
 void check(const LanguageModelOptions& o) {
   const char* at = "[LanguageModel] ";
-  const auto within = [](const char* name, int64_t least, int64_t most, int64_t value) {
-    require_at_least(std::string("[LanguageModel] ") + name, least, value);
-    require(value <= most, "[LanguageModel] ", name, ": expected at most ", most, ", got ", value);
-  };
-  constexpr int64_t kMost = int64_t{1} << 31, kMostWidth = int64_t{1} << 20, kMostOrder = 64;
-  within("vocabulary", 1, kMost, o.vocabulary);
-  within("layers", 1, 1 << 16, o.layers);
-  within("dim", 1, kMostWidth, o.dim);
-  within("heads", 1, kMostWidth, o.heads);
-  within("kv_heads", 0, kMostWidth, o.kv_heads);
-  within("context", 1, kMost, o.context);
-  within("order", 1, kMostOrder, o.order);
-  within("every", 0, kMost, o.every);
-  within("topk", 1, kMost, o.topk);
+  check_sizes(o);
   const double widest = o.mlp_ratio * static_cast<double>(o.dim);
   require(o.mlp_ratio >= 0 && widest <= 64.0 * static_cast<double>(kMostWidth), at,
           "mlp_ratio: expected 0 (the usual one) to ", 64 * kMostWidth / o.dim, ", got ",
           o.mlp_ratio);
+  require(o.indexer_loss >= 0 && std::isfinite(o.indexer_loss), at,
+          "indexer_loss: expected 0 or more, got ", o.indexer_loss);
   require(!o.rotary || o.order == 1 || o.form == Form::determinant, at,
           "rotary: expected form determinant with order ", o.order,
           ", because the product form does not depend on relative positions alone");

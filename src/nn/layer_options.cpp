@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/common/attention_check.h"
 #include "kernels/common/attention_problem.h"
 #include "nn/attention_layer.h"
 #include "support/require.h"
@@ -78,8 +79,8 @@ void check_scores(const Options& o, const std::string& at) {
     require(std::isfinite(scale->logit) && std::isfinite(scale->output), at,
             "scale: expected finite factors, got ", scale->logit, " and ", scale->output);
   }
-  require(!o.softcap || (std::isfinite(*o.softcap) && *o.softcap > 0), at,
-          "softcap: expected a positive finite number, got ", o.softcap.value_or(0));
+  const std::string fault = dense::softcap_fault(o.softcap);
+  require(fault.empty(), at, fault);
   require(o.form == Form::product || o.head_dim % (o.order + 1) == 0, at,
           "head_dim: expected a multiple of order + 1 = ", o.order + 1,
           " for form determinant, got ", o.head_dim);
@@ -100,11 +101,12 @@ void check_scores(const Options& o, const std::string& at) {
           "the same");
   require(o.head_dim % 2 == 0 || o.form == Form::determinant, at,
           "rotary: expected an even head_dim, got ", o.head_dim);
-  require(o.rotary_base > 0, at, "rotary_base: expected a positive number, got ", o.rotary_base);
+  require(o.rotary_base > 0 && std::isfinite(o.rotary_base), at,
+          "rotary_base: expected a positive number, got ", o.rotary_base);
 }
 
 void check_indexer(double loss, const std::string& at) {
-  require(loss >= 0, at, "loss: expected 0 or more, got ", loss);
+  require(loss >= 0 && std::isfinite(loss), at, "loss: expected 0 or more, got ", loss);
 }
 
 void check_top_k(const TopK& part, int64_t order, const std::string& at) {

@@ -4,6 +4,7 @@
 #include <nsimplex/sparse_layers.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "nn/attention_layer.h"
 #include "support/infinity.h"
@@ -294,8 +295,8 @@ SimplicialAttentionOptions with_selection(SimplicialAttentionOptions options,
   constexpr char kAt[] = "[SparseAttention] ";
   require(selection.pattern != TuplePattern::list, kAt, "pattern: expected product or path");
   require(selection.keys >= 1, kAt, "keys: expected at least 1, got ", selection.keys);
-  require(selection.loss_weight >= 0, kAt, "loss_weight: expected 0 or more, got ",
-          selection.loss_weight);
+  require(selection.loss_weight >= 0 && std::isfinite(selection.loss_weight), kAt,
+          "loss_weight: expected 0 or more, got ", selection.loss_weight);
   if (selection.pattern == TuplePattern::path) {
     options.select = Path{selection.keys, selection.indexer, selection.loss_weight};
   } else {

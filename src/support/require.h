@@ -32,4 +32,10 @@ inline void require_at_least(std::string_view argument, int64_t least, int64_t c
   require(count >= least, argument, ": expected at least ", least, ", got ", count);
 }
 
+/// The same for a count with an upper end: "ARGUMENT: expected at most MOST, got COUNT", too.
+inline void require_within(std::string_view argument, int64_t least, int64_t most, int64_t count) {
+  require_at_least(argument, least, count);
+  require(count <= most, argument, ": expected at most ", most, ", got ", count);
+}
+
 }  // namespace nsimplex

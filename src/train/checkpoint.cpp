@@ -110,13 +110,20 @@ bool is_without_tokenizer(const SortedJson& state) {
 constexpr std::array<std::string_view, 5> kLaterOptions = {"augment", "dropout", "form",
                                                            "normalizer", "rotary"};
 
+// Texts that say the same in other words, as 007, are refused: no training writes them.
 LanguageModelOptions model_options(const SortedJson& state) {
   const auto map = state.at("model").get<std::map<std::string, std::string>>();
   for (const auto& [name, text] : to_map({})) {
     require(map.contains(name) || std::ranges::count(kLaterOptions, name) == 1, "its option ", name,
             " is missing");
   }
-  return language_model_options(map);
+  LanguageModelOptions options = language_model_options(map);
+  const auto written = to_map(options);
+  for (const auto& [name, text] : map) {
+    require(text == written.at(name), "its option ", name, ": expected '", written.at(name),
+            "', got '", text, "'");
+  }
+  return options;
 }
 
 // A part of a state, with the fields and the types of numbers that were written.

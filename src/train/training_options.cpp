@@ -10,11 +10,6 @@
 
 namespace nsimplex::training {
 
-void require_within(std::string_view argument, int64_t least, int64_t most, int64_t count) {
-  require_at_least(argument, least, count);
-  require(count <= most, argument, ": expected at most ", most, ", got ", count);
-}
-
 void check(const TrainingOptions& o) {
   require_within("--steps", 1, kMostAsked, o.steps);
   require_within("--batch", 1, kMostAsked, o.batch);

@@ -40,9 +40,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingOptions, steps, batch, accumulate, lr
 /// The most steps, epochs or examples that an option may ask for.
 inline constexpr int64_t kMostAsked = int64_t{1} << 31;
 
-/// Throws InputError unless a count is within its bounds.
-void require_within(std::string_view argument, int64_t least, int64_t most, int64_t count);
-
 /// Throws InputError that names the first invalid option.
 void check(const TrainingOptions& options);
 

@@ -112,6 +112,10 @@ TEST(Options, SelectionsThatDoNotGoTogetherAreNamed) {
       {"k: expected at least 1, got 0", [&](Options& o) { o.select = TopK{{0}, light}; }},
       {"k: expected at least 1, got 0", [&](Options& o) { o.select = Path{0, light}; }},
       {"loss: expected 0 or more, got -1", [&](Options& o) { o.select = Path{1, light, -1}; }},
+      {"loss: expected 0 or more, got inf",
+       [&](Options& o) { o.select = Path{1, light, INFINITY}; }},
+      {"rotary_base: expected a positive number, got inf",
+       [](Options& o) { o.rotary = o.allow_non_invariant = true, o.rotary_base = INFINITY; }},
       {"parts: expected selections in Union, got none", [](Options& o) { o.select = Union{}; }},
       {"parts: expected at most one Neighbours, got 2",
        [](Options& o) { o.select = Union{{Neighbours{}, Neighbours{}}}; }},
@@ -324,6 +328,10 @@ TEST(Options, AModelOfOptionsThatDoNotGoTogetherNamesThem) {
        [](Model& o) { o.rotary = true; }},
       {"[LanguageModel] dropout: expected a share in [0, 1), got 1",
        [](Model& o) { o.dropout = 1; }},
+      {"[LanguageModel] indexer_loss: expected 0 or more, got inf",
+       [](Model& o) { o.indexer_loss = INFINITY; }},
+      {"[LanguageModel] order: expected at most 8, got 9",
+       [](Model& o) { o.order = 9, o.every = 0; }},
       {"head_dim: expected a multiple of order + 1 = 3 for form determinant, got 32",
        [](Model& o) { o.form = Form::determinant; }},
       {"augment: expected none with form determinant",
@@ -358,6 +366,9 @@ TEST(Options, TextThatCannotBeReadNamesTheKey) {
             "[LanguageModel] form: expected product or determinant, got 'dot'");
   EXPECT_EQ(read("dropout", "some"), "[LanguageModel] dropout: expected a number, got 'some'");
   EXPECT_EQ(read("window", "3:"), "[LanguageModel] window: expected a number, got ''");
+  EXPECT_EQ(read("window", "3:0,4"),
+            "[LanguageModel] window: expected windows as left:right,left:right, got '4'");
+  EXPECT_EQ(read("order", "9"), "[LanguageModel] order: expected at most 8, got 9");
   EXPECT_THAT(input_error_of([] {
                 LanguageModelOptions options;
                 options.order = 3;  // and the two windows of the default

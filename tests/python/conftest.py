@@ -26,7 +26,7 @@ BUILD = os.environ.get("NSIMPLEX_BUILD_DIR", str(ROOT / "build" / "release"))
 if BUILD:
     sys.path.insert(0, str(Path(BUILD).absolute() / "python"))
 # The tables of calls and their definitions serve the tests of every folder.
-_TABLES = "packaging", "attention", "equivariant"
+_TABLES = "packaging", "attention", "equivariant", "process"
 sys.path += [str(ROOT / "tests" / "python" / name) for name in _TABLES]
 
 

@@ -17,8 +17,8 @@ from ..kv_cache import LayerCaches
 from ..static_cache import StaticCache
 from ..text import Tokenizer
 from .blocks import FeedForward, TransformerBlock
-from .checks import MOST_AXES, require, require_name, require_padding, require_whole
-from .language_options import LanguageModelOptions
+from .checks import require, require_name, require_padding, require_whole
+from .language_options import MOST_HIDDEN, SIZES, LanguageModelOptions
 from .layer_state import STATE, HeldLayers, innermost_layers
 from .layers import RMSNorm, SimplicialAttention
 from .saved_model import read_saved_model, saved_language_model
@@ -60,23 +60,23 @@ class LanguageModel(TextGenerator, HeldLayers):
         super().__init__()
         o = self.options = options.of_model()
         at = "[LanguageModel] "
-        require_whole(
-            at,
-            vocabulary=o.vocabulary,
-            layers=o.layers,
-            context=o.context,
-            dim=o.dim,
-            heads=o.heads,
-        )
-        require_whole(at, most=MOST_AXES, order=o.order)
-        require_whole(at, least=0, every=o.every)
+        for name, (least, most) in SIZES.items():
+            require_whole(at, least, most, **{name: getattr(o, name)})
         require_name(at, "sparse", o.sparse, ("window", "topk", "path", "linear"))
         require(
             isinstance(o.window, (list, tuple)),
             f"{at}window: expected a list of one entry, or of one per axis, got "
             f"{describe(o.window)}",
         )
-        require(o.mlp_ratio >= 0, f"{at}mlp_ratio: expected 0 or more, got {o.mlp_ratio}")
+        require(
+            0 <= o.mlp_ratio * o.dim <= MOST_HIDDEN,
+            f"{at}mlp_ratio: expected 0 (the usual one) to {MOST_HIDDEN // o.dim}, got "
+            f"{o.mlp_ratio}",
+        )
+        require(
+            0 <= o.indexer_loss < math.inf,
+            f"{at}indexer_loss: expected 0 or more, got {o.indexer_loss}",
+        )
         require(
             not o.rotary or o.order == 1 or o.form == "determinant",
             f"{at}rotary: expected form determinant with order {o.order}, because the product form "

@@ -21,9 +21,24 @@ from .._choices import (
     Scores,
 )
 from .._printable import printable
-from .checks import require, require_name
+from .checks import MOST_AXES, require, require_name
 
-__all__ = ["LanguageModelOptions"]
+__all__ = ["MOST_HIDDEN", "SIZES", "LanguageModelOptions"]
+
+_MOST, _MOST_WIDTH = 2**31, 2**20
+#: The least and the most of every size: those of the C++ library, with which a test compares them.
+SIZES = dict(
+    vocabulary=(1, _MOST),
+    layers=(1, 2**16),
+    heads=(1, _MOST_WIDTH),
+    kv_heads=(0, _MOST_WIDTH),
+    dim=(1, _MOST_WIDTH),
+    context=(1, _MOST),
+    order=(1, MOST_AXES),
+    every=(0, _MOST),
+    topk=(1, _MOST),
+)
+MOST_HIDDEN = 64 * _MOST_WIDTH  # channels within an MLP
 
 
 @checked_methods
@@ -86,8 +101,9 @@ class LanguageModelOptions:
 
 
 # As the C++ library writes them: other texts, which Python would read, it refuses.
-_WHOLE, _REAL = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
-_WINDOWS = re.compile(r"(-?[0-9]{1,18}:-?[0-9]{1,18}(,(?!$)|$))*")
+_INTEGER = "(?:0|-?[1-9][0-9]{0,17})"
+_WHOLE, _REAL = re.compile(_INTEGER), re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
+_WINDOWS = re.compile(f"({_INTEGER}:{_INTEGER}(,(?!$)|$))*")
 
 
 def _parsed(name: str, text: str, kind: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, overload
 
@@ -34,7 +35,7 @@ def _require_indexer(at: str, indexer: object, loss: object) -> None:
         indexer is None or isinstance(indexer, Mapping),
         f"{at}indexer: expected a dict of the arguments of Indexer, got {describe(indexer)}",
     )
-    fits = isinstance(loss, (int, float)) and not isinstance(loss, bool) and loss >= 0
+    fits = isinstance(loss, (int, float)) and not isinstance(loss, bool) and 0 <= loss < math.inf
     require(fits, f"{at}loss: expected 0 or more, got {describe(loss)}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from typing_extensions import Unpack
 
 from .._arguments import checked_methods, describe
@@ -48,7 +50,7 @@ class SparseAttention(SimplicialAttention):
         require_whole(at, keys=keys)
         number = isinstance(loss_weight, (int, float)) and not isinstance(loss_weight, bool)
         require(
-            number and loss_weight >= 0,
+            number and 0 <= loss_weight < math.inf,
             f"{at}loss_weight: expected 0 or more, got {describe(loss_weight)}",
         )
         select = (TopK if pattern == "product" else Path)(keys, indexer, loss_weight)

@@ -20,7 +20,8 @@ from transformers.models.llama.modeling_llama import (
 
 from .._arguments import describe
 from .._choices import Form, Norm, Normalizer, ScaleName
-from ..nn.checks import MOST_AXES, require, require_name, require_scale, require_whole
+from ..nn.checks import require, require_name, require_scale, require_whole
+from ..nn.language_options import MOST_HIDDEN, SIZES
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
 from .attention_functions import attend, require_causal_model
@@ -61,6 +62,17 @@ _OF_OTHERS = dict(
     use_qk_norm=False,
     use_sliding_window=False,
 )
+#: Sizes by the names that LlamaConfig has for those of :class:`LanguageModelOptions`.
+_SIZES = {
+    "vocab_size": SIZES["vocabulary"],
+    "num_hidden_layers": SIZES["layers"],
+    "num_attention_heads": SIZES["heads"],
+    "hidden_size": SIZES["dim"],
+    "head_dim": SIZES["dim"],
+    "intermediate_size": (1, MOST_HIDDEN),
+    "max_position_embeddings": SIZES["context"],
+    "order": SIZES["order"],
+}
 #: What a layer reads of its config once.
 _OF_LAYER = ("every", "order", "window", "form", "normalizer", "norm", "scale", "rotary")
 
@@ -184,8 +196,9 @@ class SimplicialConfig(LlamaConfig):
             not kinds,
             f"{at}layer_types: expected full_attention alone, got {', '.join(sorted(kinds))}",
         )
+        for name, (least, most) in _SIZES.items():
+            require_whole(at, least, most, **{name: getattr(self, name)})
         require_whole(at, least=0, most=self.num_hidden_layers, every=self.every)
-        require_whole(at, most=MOST_AXES, order=self.order)
         windows_of(self.window, self.order, "SimplicialConfig")
         require_name(at, "form", self.form, get_args(Form))
         require_name(at, "normalizer", self.normalizer, get_args(Normalizer))

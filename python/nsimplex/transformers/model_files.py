@@ -17,10 +17,11 @@ from safetensors import safe_open
 
 from .._foreign_files import foreign_file
 from .._printable import printable
+from ..nn.language_options import SIZES
 
 __all__ = ["config_told", "require_enough_weights", "require_plain_fields", "weights_told"]
 
-_MOST_LABELS, _MOST_LAYERS = 1 << 20, 1 << 16
+_MOST_LABELS, _MOST_LAYERS = 1 << 20, SIZES["layers"][1]
 _MOST_TIMES = 8  # weights of a model per stored number: a packed number holds up to eight
 _OURS = re.compile(r"\[(?!from_pretrained)\w+\] ([^\n]+)")
 _FIELD = re.compile(r"Field '(\w+)' (?:expected (.+)|with value)")

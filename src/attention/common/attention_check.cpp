@@ -405,6 +405,11 @@ void check_scale(const char* operation, const char* name, const std::optional<do
                     ": expected a finite number, got ", *scale);
 }
 
+std::string softcap_fault(const std::optional<double>& softcap) {
+  if (!softcap || (std::isfinite(*softcap) && *softcap > 0)) return {};
+  return c10::str("softcap: expected a positive finite number, got ", *softcap);
+}
+
 void check_options(const Call& call) {
   const Names names = names_of(call.options);
   check_form(call, names.form);
@@ -422,9 +427,8 @@ void check_options(const Call& call) {
   check_order_bias(call, names.normalizer);
   check_scale("attention", "logit_scale", call.options.logit_scale);
   check_scale("attention", "output_scale", call.options.output_scale);
-  const std::optional<double>& softcap = call.options.softcap;
-  TORCH_CHECK_VALUE(!softcap || (std::isfinite(*softcap) && *softcap > 0),
-                    "[attention] softcap: expected a positive finite number, got ", *softcap);
+  const std::string fault = softcap_fault(call.options.softcap);
+  TORCH_CHECK_VALUE(fault.empty(), "[attention] ", fault);
 }
 
 }  // namespace nsimplex::dense

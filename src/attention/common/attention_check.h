@@ -19,6 +19,10 @@ void check_tensors(const char* operation, const at::Tensor& query, at::TensorLis
 /// Rejects a scale that is given and not finite.
 void check_scale(const char* operation, const char* name, const std::optional<double>& scale);
 
+/// What is wrong with a soft cap of logits, for operators and layers, whose errors have different
+/// types; empty if nothing is.
+std::string softcap_fault(const std::optional<double>& softcap);
+
 /// Rejects a tensor that does not have the shape which follows from others.
 void expect_shape(const char* operation, const char* name, const at::Tensor& tensor,
                   c10::SymIntArrayRef sizes);

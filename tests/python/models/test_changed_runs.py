@@ -1,16 +1,19 @@
 """Runs of the command line whose files somebody changed behind valid checksums."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
 import time
 
 import pytest
+from commands import write_molecules
 from stored_changes import BROKEN, ForkedCommands, changed_json, changed_tensors, some, sweep
 
 from nsimplex._safetensors import Safetensors, write_safetensors
-from nsimplex.nn import LanguageModel
+from nsimplex.nn import LanguageModel, LanguageModelOptions
+from nsimplex.nn.language_options import SIZES
 
 FILES = ("model", "checkpoint")
 #: Changes of a file that are read: those of `make test`, and all of them.
@@ -120,8 +123,6 @@ def test_the_command_line_reads_what_python_reads(run, text, tmp_path, commands,
     words = ["lm", "eval", changes.path, "--text", text, "--part", "all"]
 
     def taken(what, change, done):
-        if what == "model/window=a text of 2":  # the command line takes one number, too
-            return None
         try:
             LanguageModel.from_run(changes.path)
         except ValueError as error:
@@ -182,9 +183,23 @@ def _hyperedges(folder):
     return ["graph", "hyperedges", *options, "--models", "s2g-plus", "--epochs", "100"]
 
 
+def _molecules(folder):
+    write_molecules(folder / "molecules.npz")
+    options = "--models laplacian --epochs 1000 --width 8 --layers 1 --heads 2"
+    return ["graph", "molecules", folder / "molecules.npz", *options.split()]
+
+
+#: Commands that compare models of graphs, and how a result of theirs that is finite begins.
+COMPARED = {"hyperedges": (_hyperedges, r'"auc":[01]\.'), "molecules": (_molecules, r'"mae":[0-9]')}
+
+
 @pytest.mark.parametrize("count", COMMANDS)
-def test_a_training_on_graphs_continues_from_what_it_wrote(executable, tmp_path, commands, count):
-    line, folder = _hyperedges(tmp_path), tmp_path / "run"
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_training_on_graphs_continues_from_what_it_wrote(
+    executable, tmp_path, commands, name, count
+):
+    words, finite = COMPARED[name]
+    line, folder = words(tmp_path), tmp_path / "run"
     _interrupted([executable, *line, "--threads", "1"], folder)
     changes = Changes(folder / "checkpoint.safetensors", folder / "checkpoint.safetensors")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -195,10 +210,10 @@ def test_a_training_on_graphs_continues_from_what_it_wrote(executable, tmp_path,
         changes.write(change)
 
     def read():
-        return commands.read(["graph", "hyperedges", "--json", "--resume", folder])
+        return commands.read(["graph", name, "--json", "--resume", folder])
 
     def taken(what, change, out):
-        return None if '"auc":0.' in out or '"auc":1.' in out else out
+        return None if re.search(finite, out) else out
 
     tried, refused = sweep(some(changes.all(), count), write, read, changes.path, taken)
     assert refused > tried / 4
@@ -238,19 +253,58 @@ def test_a_model_of_features_predicts_as_it_was_trained_or_not(
     read()
 
 
+def test_sizes_have_the_same_bounds_in_files_and_in_python(run, text, tmp_path, commands):
+    usual = LanguageModelOptions()
+    fields = LanguageModelOptions.__dataclass_fields__
+    assert [*SIZES] == [name for name in fields if type(getattr(usual, name)) is int]
+    changes = Changes(run / "model.safetensors", tmp_path / "model.safetensors")
+    tensors, state = changes.own
+    words = ["lm", "eval", changes.path, "--text", text, "--part", "all"]
+    for name, (least, most) in SIZES.items():
+        for value, bound in ((least - 1, f"at least {least}"), (most + 1, f"at most {most}")):
+            changes.write((tensors, {**state, "model": {**state["model"], name: str(value)}}))
+            with pytest.raises(ValueError, match=rf"\] {name}: expected {bound}, got {value}$"):
+                commands.read(words)
+            with pytest.raises(ValueError, match=rf" {name}: expected {least} to {most}, got"):
+                LanguageModel(LanguageModelOptions(**{name: value}))
+
+
+#: Texts that say the same as those of a training, or something that none means.
+OTHER_TEXTS = [
+    *(("window", text) for text in ("2", "4,8", "4:0,8:0,", "04:0,8:0", "4:0,,8:0", "4:0,8:-0")),
+    *(("layers", text) for text in ("02", "2.0", "+2", " 2", "2e0")),
+    ("kv_heads", "-0"),
+    *(("dropout", text) for text in ("nan", ".0", "0.0", "0e0")),
+    *(("indexer_loss", text) for text in ("inf", "infinity", "1e999")),
+    *(("tied", text) for text in ("1", "True")),
+    ("form", "Product"),
+]
+
+
+def test_options_are_written_in_one_way(run, text, tmp_path, commands):
+    changes = Changes(run / "model.safetensors", tmp_path / "model.safetensors")
+    tensors, state = changes.own
+    words = ["lm", "eval", changes.path, "--text", text, "--part", "all"]
+    for name, written in OTHER_TEXTS:
+        changes.write((tensors, {**state, "model": {**state["model"], name: written}}))
+        with pytest.raises(ValueError, match=rf"{name}: expected [^\n]*, got "):
+            commands.read(words)
+
+
 #: Sizes that no machine has, and what is said of them before anything is made.
-SIZES = [
+TOO_LARGE = [
     *((name, 2**62, "expected at most 2147483648, got") for name in ("--steps", "--accumulate")),
-    *((name, 2**40, "GiB of this machine") for name in ("--context", "--layers", "--width")),
-    ("--batch", 10**9, "GiB of this machine"),
+    *((name, 2**31, "GiB of this machine") for name in ("--context", "--batch")),
+    ("--width", 2**20, "GiB of this machine"),
     ("--batch", 2**40, "--batch: expected at most 2147483648, got"),
+    ("--layers", 2**40, "layers: expected at most 65536, got"),
     ("--heads", 2**40, "heads: expected at most 1048576, got"),
-    ("--order", 2**40, "--order: expected a whole number from 1 to 64, got"),
+    ("--order", 2**40, "order: expected at most 8, got"),
 ]
 
 
 def test_sizes_beyond_the_machine_are_one_line(text, tmp_path, commands):
-    for name, value, says in SIZES:
+    for name, value, says in TOO_LARGE:
         words = ["lm", "train", "--text", text, "--out", tmp_path / "run", name, value]
         done = commands.run(words)
         assert done["code"] == 2 and says in done["err"] and done["err"].count("\n") == 1, done

@@ -67,6 +67,8 @@ def test_options_reach_the_simplicial_layers_alone():
         (dict(sparse="topk", dropout=0.1), "dropout: expected 0 with sparse 'topk', because only"),
         (dict(window=8), "[LanguageModelOptions] window: expected a list"),
         (dict(window="4,8"), "window: expected a list"),
+        (dict(indexer_loss=float("inf")), "indexer_loss: expected 0 or more, got inf"),
+        (dict(mlp_ratio=2.0**30), "mlp_ratio: expected 0 (the usual one) to 2097152, got"),
     ):
         with pytest.raises((TypeError, ValueError)) as error:
             model(**wrong)

@@ -309,6 +309,7 @@ def test_options_that_do_not_go_together_are_named_at_once(options, words):
         (lambda: nn.TopK([]), "[TopK] k: expected at least one number"),
         (lambda: nn.TopK(2.5), "[TopK] k: expected an integer or a list of integers, got 2.5"),
         (lambda: nn.TopK(2, loss=-1), "[TopK] loss: expected 0 or more, got -1"),
+        (lambda: nn.Path(2, loss=float("inf")), "[Path] loss: expected 0 or more, got inf"),
         (lambda: nn.TopK(2, "light"), "[TopK] indexer: expected a dict"),
         (lambda: nn.Path((1, 2)), "[Path] k: expected an integer, got tuple"),
         (lambda: nn.Linear("cosine"), "[Linear] features: expected elu, relu, random"),

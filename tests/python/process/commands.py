@@ -104,7 +104,7 @@ def errors_in(text):
     return [line for line in text.splitlines() if line and not _NOTE.search(line)]
 
 
-def _write_molecules(path, count=60):
+def write_molecules(path, count=60):
     """Chains of three atoms, as nsimplex.molecules writes them without RDKit's knowledge."""
     numbers = numpy.arange(count)
     numpy.savez(
@@ -152,7 +152,7 @@ def make_inputs(folder, executable):
         (f"{rng.randrange(9)},{rng.randrange(9, 20)},{rng.randrange(20, 30)}" for _ in range(80)),
     )
     files["MOLECULES"] = str(folder / "molecules.npz")
-    _write_molecules(files["MOLECULES"])
+    write_molecules(files["MOLECULES"])
     for name, words in (
         ("EMBEDDING", ["causal", "embed", files["EDGES"], "--steps", "5"]),
         (

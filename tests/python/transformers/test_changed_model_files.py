@@ -8,6 +8,7 @@ import torch
 from stored_changes import changed_header, fault_of, some, sweep
 from tiny_models import build, transformers
 
+from nsimplex.nn.language_options import SIZES
 from nsimplex.transformers import SimplicialConfig, convert, from_pretrained
 
 
@@ -95,6 +96,16 @@ def test_a_changed_config_is_one_line_with_its_file(kind, stored, tmp_path):
     for text in (b"", b"[]", b"{", b"null", b"\xff", b"[" * 100_000):
         path.write_bytes(text)
         assert_refused(folder)
+
+
+def test_sizes_have_the_bounds_of_language_models():
+    names = dict(vocab_size="vocabulary", num_hidden_layers="layers", hidden_size="dim")
+    names |= dict(num_attention_heads="heads", max_position_embeddings="context", order="order")
+    for name, own in names.items():
+        least, most = SIZES[own]
+        for value in (least - 1, most + 1):
+            with pytest.raises(ValueError, match=rf"\] {name}: expected {least} to {most}, got"):
+                SimplicialConfig(**{name: value}, head_dim=8)
 
 
 def test_auto_classes_refuse_changed_fields_with_the_name_too(stored, tmp_path):
