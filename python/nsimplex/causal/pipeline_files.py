@@ -138,7 +138,8 @@ def read_state(cls: Any, text: str, names: Sequence[str], tensors: Sequence[Tens
     except RecursionError:
         raise ValueError("expected JSON, got values in values without end") from None
     _require(isinstance(plain, dict), "metadata", "an object of JSON", plain)
-    _require(isinstance(plain.get("parameters"), dict), "parameters", "an object of JSON", plain)
+    parameters = plain.get("parameters")
+    _require(isinstance(parameters, dict), "parameters", "an object of JSON", parameters)
     _check_plain(plain)
     kept = {name: each for name, each in zip(names, tensors) if name in _ALL_TENSORS}
     _check_tensors(plain, kept)
@@ -146,7 +147,9 @@ def read_state(cls: Any, text: str, names: Sequence[str], tensors: Sequence[Tens
     for name, value in _attributes(plain, kept).items():
         setattr(pipeline, f"{name}_", value)
     if "output" in plain:
-        _require(plain["output"] in ("default", "pandas", "polars"), "output", "a kind", plain)
+        kind = plain["output"]
+        known = kind in ("default", "pandas", "polars")
+        _require(known, "output", "default, pandas or polars", kind)
         if hasattr(pipeline, "set_output"):
             pipeline.set_output(transform=plain["output"])
     return pipeline

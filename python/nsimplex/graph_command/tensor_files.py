@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._arguments import describe
 from .._foreign_files import ForeignFile, foreign_file
+from .._hints import is_dense
 from .._printable import printable
 from ..graph import ConversionWarning
 from ..graph.conversion_checks import WEIGHTS
@@ -126,9 +128,9 @@ def _require_dense(file: ForeignFile, found: Any) -> None:
             continue
         seen.add(id(each))
         if isinstance(each, Tensor):
-            odd = each.layout != torch.strided or each.is_quantized or each.is_meta
-            if odd or each.is_nested:
-                raise ValueError(f"{file.at}expected dense tensors, got one of {each.layout}")
+            if each.is_meta or not is_dense(each):
+                got = "one on device meta" if each.is_meta else describe(each)
+                raise ValueError(f"{file.at}expected dense tensors, got {got}")
             total += each.numel() * each.element_size()
         elif isinstance(each, Mapping):
             rest += each.values()

@@ -304,6 +304,7 @@ def test_texts_of_a_file_are_compared_with_what_they_must_be(parts, name, value,
     with pytest.raises(ValueError, match=r"^cannot read .*changed: .*expected") as raised:
         changed(tmp_path, text | {name: value}, names, tensors)
     assert "\n" not in str(raised.value)
+    assert type(value) is dict or "got dict" not in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "[" * 100_000, '{"parameters": 1}', "{}"])

@@ -174,11 +174,19 @@ HOSTILE = {
         lambda path: tensors(
             path, x=torch.quantize_per_tensor(torch.ones(4), 1.0, 0, torch.quint8)
         ),
-        "expected dense tensors",
+        "expected dense tensors, got one of torch.quint8",
+    ),
+    "nested features": (
+        lambda path: tensors(path, x=torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])),
+        "expected dense tensors, got a nested one",
+    ),
+    "features without numbers": (
+        lambda path: tensors(path, x=torch.ones(4, device="meta")),
+        "expected dense tensors, got one on device meta",
     ),
     "sparse features": (
         lambda path: tensors(path, x=torch.ones(4, 2).to_sparse()),
-        "expected dense tensors, got one of torch.sparse_coo",
+        "expected dense tensors, got layout torch.sparse_coo",
     ),
     "nodes that are not there": (
         lambda path: torch.save([{"edge_index": torch.as_tensor(RING), "num_nodes": 2**40}], path),
