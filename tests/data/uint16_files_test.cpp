@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <filesystem>
+
 #include "data/tokens.h"
 #include "input_error_of.h"
 #include "temporary_folder.h"
@@ -80,6 +83,21 @@ TEST(TokenFiles, AreRefusedIfTheyAreNone) {
   EXPECT_THAT(error_of({folder / "none"}, 65536), HasSubstr("none"));
   EXPECT_THAT(error_of({file_of<uint16_t>(folder, "a", {1, 2, 300, 4})}, 256),
               HasSubstr("expected tokens below 256, got 300 at token 2"));
+}
+
+TEST(TokenFiles, ThatChangeAreNamedInsteadOfRead) {
+  const TemporaryFolder folder;
+  const std::string path = file_of<uint16_t>(folder, "a", {1, 2, 3});
+  for (const std::vector<uint16_t>& others : {std::vector<uint16_t>{1, 2, 3, 4}, {7, 8, 9, 10}}) {
+    const Tokens tokens = Tokens::of_files({path}, {}, 65536);
+    file_of(folder, "a", others);
+    // The clocks of file systems may be coarse.
+    const auto now = std::filesystem::last_write_time(path);
+    std::filesystem::last_write_time(path, now + std::chrono::hours(others[0]));
+    const std::string expected = "cannot read " + path + ": it was changed while it was in use";
+    EXPECT_EQ(test::input_error_of([&] { read(tokens, 0, 2); }), expected);
+    EXPECT_EQ(test::input_error_of([&] { tokens.fingerprint(); }), expected);
+  }
 }
 
 }  // namespace

@@ -93,6 +93,34 @@ TEST(AnalyzeTransfer, RoundsGradients) {
   EXPECT_NEAR(losses[0], losses[2], 0.05);  // 8 bits of each gradient remain
 }
 
+TEST(AnalyzeTransfer, OneLayerIsReadIfItIsSimplicial) {
+  const Place place;
+  const std::vector<std::string> words = {"lab",       "transfer", "--text",       place / "text",
+                                          "--layers",  "1",        "--rates",      "0.01",
+                                          "--factors", "2",        "--axes",       "heads",
+                                          "--scales",  "unit",     "--steps",      "1",
+                                          "--batch",   "1",        "--head-width", "4",
+                                          "--context", "8",        "--threads",    "1",
+                                          "--json",    "--out",    place.run()};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    std::filesystem::remove_all(place.run());
+    return run(all);
+  };
+  const Finished refused = with({});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err,
+            "nsimplex: --layers: expected a simplicial layer to read, got --layers 1 --every 2; "
+            "--skip-readings needs none\n");
+  EXPECT_FALSE(std::filesystem::exists(place.run()));
+  for (const bool read : {true, false}) {
+    const Finished finished = read ? with({"--every", "1"}) : with({"--skip-readings"});
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    EXPECT_EQ(finished.out.find("\"sensitivity\"") != std::string::npos, read);
+  }
+}
+
 TEST(TransferSummary, BestRateStableRateAndSteps) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const TransferCell small{"unit", kTransferBase, 2, 16}, wide{"unit", "head-dim", 2, 32},
