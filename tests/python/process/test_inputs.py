@@ -134,16 +134,29 @@ def test_a_prompt_may_come_from_standard_input(executable, inputs):
     assert said[0].stdout == said[1].stdout != b""
 
 
-def test_a_report_imports_nothing_of_the_current_folder(executable, tmp_path):
+@pytest.mark.parametrize(
+    "words, made",
+    [
+        ("report .", "report.html"),
+        ("graph train links.csv --task edge --target y --epochs 1 --out run", "run/config.toml"),
+    ],
+)
+def test_a_command_that_runs_python_imports_nothing_of_the_current_folder(
+    executable, tmp_path, words, made
+):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "train_loss": 1.5}\n')
-    for name in ("csv", "json", "matplotlib", "nsimplex", "site", "sitecustomize"):
+    pairs = [(i, j) for j in range(7) for i in range(j)]
+    (tmp_path / "links.csv").write_text(
+        "a,b,y\n" + "".join(f"{i},{j},{(i + j) % 2}\n" for i, j in pairs)
+    )
+    for name in ("csv", "json", "matplotlib", "nsimplex", "site", "sitecustomize", "torch"):
         (tmp_path / f"{name}.py").write_text("import os\nos._exit(9)\n")
     environment = {**os.environ, "NSIMPLEX_PYTHON": sys.executable, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
-        [executable, "report", "."], cwd=tmp_path, capture_output=True, text=True, env=environment
+        [executable, *words.split()], cwd=tmp_path, capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "report.html").read_text().endswith("</html>\n")
+    assert (tmp_path / made).exists()
 
 
 @pytest.mark.parametrize(
