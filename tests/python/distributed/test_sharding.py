@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 import sharding_cases
@@ -144,11 +145,9 @@ def test_heads_that_the_ranks_do_not_divide(ranks):
 
 #: They make tensors of their own beside those of the caller.
 COMPOSED = {
-    "attention_weights",
     "causal_angles",
     "equivariant_attention_reference",
     "equivariant_linear",
-    "face_attention",
     "graph_derived_features",
     "graph_node_and_edge_features",
 }
@@ -156,8 +155,6 @@ COMPOSED = {
 
 def whole_operators(rank, ranks):
     """Operators without sharded axes, and those that are composed of others, on whole tensors."""
-    from contextlib import nullcontext
-
     import operator_mutations
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import distribute_tensor
@@ -173,12 +170,14 @@ def whole_operators(rank, ranks):
         return distribute_tensor(x, mesh) if floating else x
 
     for name, make in operator_mutations.CALLED.items():
-        args, kwargs = make()
-        want = getattr(operators, name)(*args, **kwargs)
+        operator, (args, kwargs) = getattr(operators, name), make()
+        want = operator(*args, **kwargs)
+        args, kwargs = pytree.tree_map(spread, (args, kwargs))
+        if name in COMPOSED:
+            with pytest.raises(RuntimeError, match=r"^[^\n]*mixed torch.Tensor and DT[^\n]*$"):
+                operator(*args, **kwargs)
         with implicit_replication() if name in COMPOSED else nullcontext():
-            args, kwargs = pytree.tree_map(spread, (args, kwargs))
-            got = getattr(operators, name)(*args, **kwargs)
-            pairs = zip(tensors_of(got), tensors_of(want), strict=True)
+            pairs = zip(tensors_of(operator(*args, **kwargs)), tensors_of(want), strict=True)
             found[name] = max((difference(a, b) for a, b in pairs), default=0.0)
     return found
 
