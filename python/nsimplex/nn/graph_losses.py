@@ -39,6 +39,45 @@ def require_loss(at: str, loss: str, target: str) -> None:
         )
 
 
+def judge_of(at: str, metric: str, target: str, columns: int) -> tuple[str, bool]:
+    """The metric that chooses the best epoch, and whether more of it is better.
+
+    Args:
+        metric: "": the usual one of the kind of target; "loss": the validation loss.
+        columns: outputs of the model. Several of numbers have one usual metric, scaled_mae.
+    """
+    usual, more = JUDGE[target]
+    if target == "number":
+        names = ("mae", "rmse") if columns == 1 else ("scaled_mae",)
+        usual = names[0]
+    else:
+        names = ("accuracy",) if target == "classes" else ("auc", "aupr", "accuracy", "f1")
+    if metric not in ("", "loss", *names):
+        raise ValueError(
+            f"{at}metric: expected {', '.join(names)} or loss of a {target} target, got "
+            f"{metric!r:.40}"
+        )
+    return metric or usual, more and metric != "loss"
+
+
+def require_class_weights(
+    at: str, class_weights: Sequence[float], loss: str, target: str, outputs: int
+) -> None:
+    """Refuses weights that are not those of the classes, or of the value 1 in each column."""
+    if not len(class_weights):
+        return
+    at = f"{at}class_weights: "
+    if target == "number" or loss == "soft_f1":
+        got = "a number target" if target == "number" else "the loss soft_f1"
+        raise ValueError(f"{at}expected classes, binary targets or labels, got {got}")
+    if len(class_weights) != outputs:
+        of = "class" if target == "classes" else "column"
+        raise ValueError(f"{at}expected one per {of}, {outputs}, got {len(class_weights)}")
+    for place, weight in enumerate(class_weights):
+        if not 0 < weight < math.inf:
+            raise ValueError(f"{at}expected numbers above 0, got {weight} in place {place}")
+
+
 def require_targets(
     at: str, targets: Tensor, target: str, rows: int, outputs: int, kept: Tensor | None = None
 ) -> None:
@@ -87,7 +126,12 @@ def require_targets(
 
 @checked
 def graph_loss(
-    answers: Tensor, targets: Tensor, target: GraphTarget, *, loss: GraphLoss = ""
+    answers: Tensor,
+    targets: Tensor,
+    target: GraphTarget,
+    *,
+    loss: GraphLoss = "",
+    class_weights: Sequence[float] = (),
 ) -> Tensor:
     """The mean loss over the rows whose targets are known.
 
@@ -97,6 +141,8 @@ def graph_loss(
         target: "number": L1; "binary" and "labels": binary cross-entropy; "classes":
             cross-entropy.
         loss: "": the one above; "squared" for numbers; "soft_f1" for binary targets and labels.
+        class_weights: factors of the loss of a row: one per class, or one per column of binary
+            targets and labels, for rows with the value 1. (): 1. The mean stays one over rows.
 
     Raises:
         ValueError: shapes, names or targets that do not fit, such as infinite ones.
@@ -111,8 +157,11 @@ def graph_loss(
             f"{at}answers: expected floating [rows, outputs], got {list(answers.shape)}"
         )
     require_targets(at, targets, target, len(answers), answers.size(1))
+    require_class_weights(at, class_weights, loss, target, answers.size(1))
+    weights = answers.new_tensor(class_weights) if len(class_weights) else None
     if target == "classes":
-        return F.cross_entropy(answers, targets) if len(targets) else answers.sum() * 0
+        losses = F.cross_entropy(answers, targets, weight=weights, reduction="none")
+        return losses.mean() if len(targets) else answers.sum() * 0
     wanted = targets.reshape_as(answers).to(answers.dtype)
     known = ~wanted.isnan()
     own, wanted = answers[known], wanted[known]
@@ -122,7 +171,8 @@ def graph_loss(
         return F.mse_loss(own, wanted) if loss == "squared" else F.l1_loss(own, wanted)
     if loss == "soft_f1":
         return soft_f1_loss(own, wanted)
-    return F.binary_cross_entropy_with_logits(own, wanted)
+    ones = None if weights is None else weights.expand_as(answers)[known]
+    return F.binary_cross_entropy_with_logits(own, wanted, pos_weight=ones)
 
 
 def mean_and_scale(targets: Tensor) -> tuple[Tensor, Tensor]:

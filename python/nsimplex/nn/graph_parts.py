@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,6 +21,16 @@ from .graph_ranks import GraphRanks
 
 #: Inputs, targets, and the rows of the answers that have them; None: all.
 Batch: TypeAlias = tuple[GraphInputs, Tensor, Tensor | None]
+
+
+class LossOptions(Protocol):
+    """The options of a training that its loss reads."""
+
+    @property
+    def loss(self) -> GraphLoss: ...
+
+    @property
+    def class_weights(self) -> tuple[float, ...]: ...
 
 
 class GraphParts:
@@ -160,7 +170,7 @@ class GraphParts:
             yield None if inputs is None else (inputs, wanted, None)
 
     @torch.no_grad()
-    def judge(self, name: str, loss: GraphLoss) -> tuple[dict[str, float], float]:
+    def judge(self, name: str, options: LossOptions) -> tuple[dict[str, float], float]:
         """Metrics and loss of a part; neither if it is empty."""
         rows = getattr(self.split, name)
         if not len(rows):
@@ -182,7 +192,13 @@ class GraphParts:
         wanted = wanted.to(answers.device)
         metrics = self._metrics(self.model.values(answers).cpu(), wanted.cpu())
         scaled = self.model.scaled(wanted, answers)
-        value = graph_loss(answers, scaled, self.model.target, loss=loss).item()
+        value = graph_loss(
+            answers,
+            scaled,
+            self.model.target,
+            loss=options.loss,
+            class_weights=options.class_weights,
+        ).item()
         *judged, value = self.ranks.of_first([*metrics.values(), value])
         return dict(zip(metrics, judged)), value
 

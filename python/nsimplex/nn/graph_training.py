@@ -28,7 +28,14 @@ from .graph_checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from .graph_losses import JUDGE, graph_loss, known_targets, mean_and_scale, require_loss
+from .graph_losses import (
+    graph_loss,
+    judge_of,
+    known_targets,
+    mean_and_scale,
+    require_class_weights,
+    require_loss,
+)
 from .graph_models import GraphModel
 from .graph_parts import Batch, GraphParts
 from .graph_ranks import Share
@@ -61,6 +68,8 @@ def fit_graphs(
     warmup: int = 10,
     patience: int = 20,
     loss: GraphLoss = "",
+    class_weights: Sequence[float] = (),
+    metric: str = "",
     folder: str | os.PathLike[str] | None = None,
     seed: int = 0,
     resume: bool = False,
@@ -74,10 +83,8 @@ def fit_graphs(
     in batches. In a single graph it names rows of the targets: every step then sees the whole
     graph, and the loss that of the training rows. Numbers are learned in units of the deviation of
     the training targets. AdamW's rate rises linearly over the first ``warmup`` steps, and then
-    follows ``schedule``. The best epoch is the one with the best mae, AUC or accuracy of
-    the validation rows; of several columns of numbers, the best ``scaled_mae``, the mean over the
-    columns of the mae in deviations of the training targets. The validation loss decides between
-    epochs that are equally good.
+    follows ``schedule``. The best epoch is the one with the best ``metric`` of the validation rows.
+    The validation loss decides between epochs that are equally good.
 
     If ``torch.distributed`` has a process group, its ranks train one model: each takes its part of
     every batch, rank 0 writes, and all return the same. Every rank makes this call with the same
@@ -98,7 +105,11 @@ def fit_graphs(
         learning_rate, weight_decay: of AdamW.
         warmup: steps over which the rate rises.
         patience: epochs without a better validation after which the training ends; 0: never.
-        loss: as in :func:`graph_loss`.
+        loss, class_weights: as in :func:`graph_loss`.
+        metric: "": mae, AUC or accuracy; of several columns of numbers ``scaled_mae``, the mean
+            over the columns of the mae in deviations of the training targets. Others of
+            :func:`graph_metrics` of one column are "rmse" of numbers, "aupr", "accuracy" and "f1"
+            of binary targets and labels, and "loss" of all.
         folder: gets config.toml, info.json, metrics.jsonl, checkpoint.safetensors every few
             seconds and, after the training, model.safetensors.
         seed: of the order of batches, dropout and random features.
@@ -140,6 +151,8 @@ def fit_graphs(
     if resume and folder is None:
         raise ValueError(f"{at}folder: expected that of the run to resume, got none")
     require_loss(at, loss, model.target)
+    require_class_weights(at, class_weights, loss, model.target, model.options["outputs"])
+    judge_of(at, metric, model.target, model.options["outputs"])
     if not callable(schedule) and schedule not in _SCHEDULES:
         raise ValueError(
             f"{at}schedule: expected {', '.join(_SCHEDULES)} or a function, got {schedule!r:.40}"
@@ -147,7 +160,16 @@ def fit_graphs(
     own = graphs_of(f"{at}data: ", data, model.directions)
     parts = GraphParts(model, own, split, queries, targets, batch_size)
     options = FitOptions(
-        epochs, learning_rate, weight_decay, warmup, patience, loss, seed, schedule
+        epochs,
+        learning_rate,
+        weight_decay,
+        warmup,
+        patience,
+        loss,
+        seed,
+        schedule,
+        tuple(class_weights),
+        metric,
     )
     Callbacks(at, callbacks)  # checked before the model changes
     start_ranks(model, parts, options, len(callbacks))
@@ -178,11 +200,15 @@ class FitOptions:
     loss: GraphLoss = ""
     seed: int = 0
     schedule: LearningSchedule | Callable[[int, int], float] = "cosine"
+    class_weights: tuple[float, ...] = ()
+    metric: str = ""
 
     def recorded(self) -> dict[str, Any]:
-        """The options by their names. A function has its own name, and the usual schedule none, as
-        in runs of versions that had no other."""
-        own = dict(vars(self))
+        """The options by their names. A function has its own name. The usual schedule, weights and
+        metric have none, as in runs of versions that had no others."""
+        own = {name: value for name, value in vars(self).items() if value not in ((), None)}
+        if not self.metric:
+            del own["metric"]
         if not isinstance(self.schedule, str):
             own["schedule"] = getattr(self.schedule, "__qualname__", type(self.schedule).__name__)
         elif self.schedule == "cosine":
@@ -248,7 +274,8 @@ def train_model(
     one, and writes it after an epoch every few seconds. It raises :class:`Stopped` between two
     steps if ``stops()`` says so. A run that goes on has the bits of one that did not stop. On
     several ranks, :func:`start_ranks` comes first, and only rank 0 writes."""
-    at, usual, more = "[fit_graphs] ", *JUDGE[model.target]
+    at = "[fit_graphs] "
+    metric, more = judge_of(at, options.metric, model.target, model.options["outputs"])
     ranks = parts.ranks
     _scale_targets(model, parts.training_targets())
     generator = torch.Generator().manual_seed(options.seed)
@@ -279,7 +306,7 @@ def train_model(
                 if ranks.any(stops()):
                     raise Stopped
                 optimizer.zero_grad()
-                share = partial(_share, model, batch, options.loss, generator)
+                share = partial(_share, model, batch, options, generator)
                 value, count = ranks.learn(share, model)
                 if not math.isfinite(value):
                     raise ValueError(
@@ -291,9 +318,9 @@ def train_model(
                 optimizer.param_groups[0]["lr"] = rate
                 optimizer.step()
                 total, rows = total + value * count, rows + count
-            judged, told.validation_loss = parts.judge("validation", options.loss)
-            metric = "scaled_mae" if "scaled_mae" in judged else usual
-            told.score = judged[metric] if more else -judged[metric]
+            judged, told.validation_loss = parts.judge("validation", options)
+            score = (judged | {"loss": told.validation_loss})[metric]
+            told.score = score if more else -score
             told.epoch, told.loss, told.metrics = epoch, total / max(rows, 1), dict(judged)
             callbacks.epoch_end(told)
             (score,) = ranks.of_first([told.score])
@@ -311,7 +338,7 @@ def train_model(
                 saved = time.monotonic()
     model.load_state_dict(weights)
     model.eval()
-    validation, test = (parts.judge(name, options.loss)[0] for name in ("validation", "test"))
+    validation, test = (parts.judge(name, options)[0] for name in ("validation", "test"))
     result = GraphFit(state.epoch, state.best, validation, test)
     test = {f"test_{name}": value for name, value in result.test.items()}
     if ranks.writes:
@@ -328,7 +355,7 @@ def _show(bar: Progress, state: TrainingState) -> None:
 
 
 def _share(
-    model: GraphModel, batch: Batch | None, loss: GraphLoss, generator: torch.Generator
+    model: GraphModel, batch: Batch | None, options: FitOptions, generator: torch.Generator
 ) -> Share | None:
     """The loss of a batch with new random features, which all ranks draw."""
     model.redraw(generator)
@@ -338,7 +365,9 @@ def _share(
     answers = model(inputs)
     answers = answers if own is None else answers[own]
     wanted = model.scaled(wanted, answers)
-    value = graph_loss(answers, wanted, model.target, loss=loss)
+    value = graph_loss(
+        answers, wanted, model.target, loss=options.loss, class_weights=options.class_weights
+    )
     return Share(value, known_targets(wanted), len(wanted))
 
 

@@ -314,3 +314,51 @@ def test_targets_are_one_per_row_of_the_task():
         ValueError, match=r"\[graph_metrics\] targets: expected classes 0 to 1, got"
     ):
         graph_metrics(torch.rand(2, 2), torch.tensor([0, -1]), "classes")
+
+
+def test_class_weights_are_factors_of_rows():
+    torch.manual_seed(0)
+    answers, classes = torch.randn(5, 3).double(), torch.tensor([0, 2, 1, 2, 0])
+    weights = torch.tensor([1.0, 0.5, 4.0]).double()
+    rows = torch.nn.functional.cross_entropy(answers, classes, reduction="none")
+    found = graph_loss(answers, classes, "classes", class_weights=weights.tolist())
+    torch.testing.assert_close(found, (weights[classes] * rows).mean())
+    truth = torch.tensor([[1, 0, 1], [0, math.nan, 1], [1, 1, 0]]).double()
+    found = graph_loss(answers[:3], truth, "labels", class_weights=[2.0, 3.0, 1.0])
+    own = torch.where(truth == 1, torch.tensor([2.0, 3.0, 1.0]).double(), 1.0)
+    chance = answers[:3].sigmoid()
+    chance = torch.where(truth == 1, chance, 1 - chance)
+    torch.testing.assert_close(found, (-own * chance.log())[~truth.isnan()].mean())
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("binary", dict(class_weights=[1.0, 2.0]), "class_weights: expected one per column, 1,"),
+        ("binary", dict(class_weights=[-1.0]), "class_weights: expected numbers above 0, got -1"),
+        ("binary", dict(class_weights=[1.0], loss="soft_f1"), "class_weights: expected classes,"),
+        ("number", dict(class_weights=[1.0]), "class_weights: expected classes, binary targets"),
+        ("number", dict(metric="auc"), "metric: expected mae, rmse or loss of a number target,"),
+        ("binary", dict(metric="mae"), "metric: expected auc, aupr, accuracy, f1 or loss of a"),
+    ],
+)
+def test_weights_and_metrics_that_do_not_fit(target, options, message):
+    model, split = MessagePassing("graph", target, **SHAPE), graph.split_rows(24)
+    with pytest.raises(ValueError) as error:
+        fit_graphs(model, rings(), split, epochs=1, **options)
+    assert str(error.value).startswith(f"[fit_graphs] {message}")
+
+
+@pytest.mark.parametrize("metric", ["loss", "f1"])
+def test_another_metric_chooses_the_epoch(metric, tmp_path):
+    torch.manual_seed(0)
+    model, seen = MessagePassing("graph", "binary", **SHAPE), []
+    see = lambda state: seen.append(
+        -state.validation_loss if metric == "loss" else state.metrics[metric]
+    )
+    options = dict(metric=metric, class_weights=[2.0], epochs=6, learning_rate=0.05)
+    split = graph.split_rows(rings().targets.long(), (0.5, 0.5, 0))
+    found = fit_graphs(model, rings(), split, callbacks=[see], folder=tmp_path, **options)
+    assert seen[found.best - 1] == max(seen)
+    config = (tmp_path / "config.toml").read_text()
+    assert f'metric = "{metric}"' in config and "class_weights = [2.0]" in config
