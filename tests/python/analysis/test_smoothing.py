@@ -57,14 +57,10 @@ def test_dirichlet_energy_is_that_of_all_pairs():
     torch.testing.assert_close(analysis.dirichlet_energy(x), expected)
 
 
-@pytest.mark.parametrize(
-    "name", ["composite_norm", "mean_residual", "effective_rank", "mean_cosine", "dirichlet_energy"]
-)
-def test_gradients(name):
+def test_gradients_of_the_effective_rank():
     x = tokens(2, 4, 3).requires_grad_()
-    assert torch.autograd.gradcheck(getattr(analysis, name), x)
-    if name != "composite_norm":  # piecewise the root of a product of linear ones
-        assert torch.autograd.gradgradcheck(getattr(analysis, name), x)
+    assert torch.autograd.gradcheck(analysis.effective_rank, x)
+    assert torch.autograd.gradgradcheck(analysis.effective_rank, x)
 
 
 def test_minimal_residual_is_batched_and_certified():

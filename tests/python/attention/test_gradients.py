@@ -9,18 +9,6 @@ import nsimplex
 ORDERS = [1, 2, 3]
 
 
-def function_of(problem):
-    """(query, keys.., values..) -> (out, lse), with the problem's options."""
-    order = problem.order
-
-    def function(query, *rest):
-        return nsimplex.attention(
-            query, rest[:order], rest[order:], return_lse=True, **problem.options
-        )
-
-    return function
-
-
 def small(order, **options):
     return random_problem(
         order,
@@ -64,32 +52,6 @@ def test_no_grad_builds_no_graph():
     with torch.no_grad():
         out, lse = problem.run()
     assert out.grad_fn is None and lse.grad_fn is None
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_vmap_is_a_loop(order):
-    problem = small(order, causal=True)
-    function = function_of(problem)
-    inputs = [torch.stack([t.detach() * (1 + 0.1 * i) for i in range(3)]) for t in problem.inputs]
-    out, lse = torch.vmap(function)(*inputs)
-    for i in range(3):
-        expected_out, expected_lse = function(*(t[i] for t in inputs))
-        torch.testing.assert_close(out[i], expected_out)
-        torch.testing.assert_close(lse[i], expected_lse)
-    only_keys = torch.vmap(function, in_dims=(None, 0, *[None] * (2 * order - 1)))(
-        inputs[0][0], inputs[1], *(t[0] for t in inputs[2:])
-    )
-    torch.testing.assert_close(only_keys[0][0], function(*(t[0] for t in inputs))[0])
-
-
-def test_per_sample_gradients():
-    problem = small(2)
-    query, *rest = (t.detach() for t in problem.inputs)
-    queries = torch.stack([query, 2 * query])
-    loss = lambda q: nsimplex.attention(q, rest[:2], rest[2:]).square().sum()
-    grads = torch.vmap(torch.func.grad(loss))(queries)
-    for q, grad in zip(queries, grads):
-        torch.testing.assert_close(grad, torch.func.grad(loss)(q))
 
 
 def test_hessian():

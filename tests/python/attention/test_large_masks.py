@@ -243,15 +243,6 @@ def test_vmap_over_masks():
     torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-6)
 
 
-def test_compiled_code():
-    problem = masked_problem(2).to(torch.float32)
-    loss = lambda *leaves: problem.call(*leaves)[0].square().sum()
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    ours = torch.autograd.grad(compiled(*problem.inputs), problem.inputs)
-    expected = torch.autograd.grad(loss(*problem.inputs), problem.inputs)
-    torch.testing.assert_close(ours, expected)
-
-
 def simd_levels() -> list[str]:
     """Those of this machine, best first: what the refusal of an unknown one names."""
     code = """

@@ -67,27 +67,6 @@ def test_extreme_normalisers_and_rows_without_tuples():
         assert lses[part].grad[3] == 0 and not outs[part].grad[3].any()
 
 
-def test_compile_with_dynamic_lengths():
-    def split(query, key, value):
-        half = key.size(2) // 2
-        halves = [
-            nsimplex.attention(query, [k], [v], return_lse=True)
-            for k, v in (
-                (key[:, :, :half], value[:, :, :half]),
-                (key[:, :, half:], value[:, :, half:]),
-            )
-        ]
-        return nsimplex.merge(*zip(*halves))[0]
-
-    torch._dynamo.reset()
-    compiled = torch.compile(split, fullgraph=True, dynamic=True, backend="aot_eager")
-    for length in (6, 11):
-        query, key, value = torch.randn(3, 1, 2, length, 4)
-        torch.testing.assert_close(
-            compiled(query, key, value), nsimplex.attention(query, [key], [value])
-        )
-
-
 def test_low_precision_and_memory_order():
     outs = [torch.randn(2, 5, 3, 8).bfloat16().transpose(1, 2) for _ in range(2)]
     lses = [torch.randn(2, 3, 5) for _ in range(2)]

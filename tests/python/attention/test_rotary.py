@@ -170,18 +170,6 @@ def test_learned_angles_of_low_precision_inputs():
         assert (ours.double() - true).norm() <= 0.02 * true.norm()
 
 
-def test_transforms():
-    x, angles = draw(3, 2, 2, 4, 6), draw(4, 2, seed=1)
-    turn = lambda x, a: nsimplex.rotary(x, chunk=3, angles=a)
-    batched = torch.vmap(turn, in_dims=(0, None))(x, angles)
-    for i in range(3):
-        torch.testing.assert_close(batched[i], turn(x[i], angles))
-    grads = torch.vmap(torch.func.grad(lambda x: nsimplex.rotary(x, offset=2).pow(3).sum()))(x)
-    leaf = x.clone().requires_grad_()
-    nsimplex.rotary(leaf.flatten(0, 1), offset=2).pow(3).sum().backward()
-    torch.testing.assert_close(grads, leaf.grad)
-
-
 def test_compile_and_export_with_dynamic_lengths():
     class Layer(torch.nn.Module):
         def forward(self, x):

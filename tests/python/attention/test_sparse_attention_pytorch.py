@@ -34,32 +34,6 @@ def small(pattern, order, **options):
     raise AssertionError("no such problem")
 
 
-class Layer(torch.nn.Module):
-    def forward(self, query, key, value, indices, offsets):
-        return nsimplex.sparse_attention(query, [key, key], [value, value], indices, offsets)
-
-
-def test_export_with_dynamic_lengths_and_lists():
-    def inputs(length, tuples):
-        counts = torch.zeros(length, dtype=torch.int64)
-        counts[1] = tuples
-        offsets = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]).view(1, 1, -1)
-        return (
-            *(torch.randn(1, 2, length, 8) for _ in range(3)),
-            torch.randint(length, (tuples, 2)),
-            offsets,
-        )
-
-    length, tuples = (
-        torch.export.Dim("length", min=4, max=512),
-        torch.export.Dim("tuples", min=2, max=9999),
-    )
-    shapes = ({2: length}, {2: length}, {2: length}, {0: tuples}, {2: length + 1})
-    program = torch.export.export(Layer(), inputs(16, 30), dynamic_shapes=shapes)
-    for given in (inputs(5, 9), inputs(40, 100)):
-        torch.testing.assert_close(program.module()(*given), Layer()(*given), rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_computes_in_its_dtype(dtype):
     problem = sparse_problem("product", 2)[0].to(torch.float32)

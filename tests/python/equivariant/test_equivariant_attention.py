@@ -261,21 +261,6 @@ def test_gradients_of_large_groups(form):
         torch.testing.assert_close(got, wanted)
 
 
-def test_compiles_and_exports():
-    x, _, plan = problem(TensorKind(2), TensorKind(2))
-    weights = attention_weights(2, 2)
-
-    class Layer(torch.nn.Module):
-        def forward(self, x):
-            return equivariant_attention(x, weights, plan, heads=HEADS).relu()
-
-    wanted = Layer()(x)
-    torch.testing.assert_close(
-        torch.compile(Layer(), backend="aot_eager", fullgraph=True)(x), wanted
-    )
-    torch.testing.assert_close(torch.export.export(Layer(), (x,)).module()(x), wanted)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("nodes, links", [(2, 1), (20, 60), (120, 6000)])
 @pytest.mark.parametrize("form", FORMS)

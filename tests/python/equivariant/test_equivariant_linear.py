@@ -126,29 +126,6 @@ def test_deepsets():
     torch.testing.assert_close(equivariant_linear(x, weight, bias, input=1, output=1), expected)
 
 
-class Layer(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.nn.Parameter(draw(15, 2, 3, dtype=torch.float32))
-
-    def forward(self, x):
-        return equivariant_linear(x, self.weight, input=2, output=2).sin()
-
-
-def test_compile_and_export_with_any_number_of_nodes():
-    torch._dynamo.reset()
-    layer = Layer()
-    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
-    nodes = torch.export.Dim("nodes", min=2, max=64)
-    program = torch.export.export(
-        layer, (draw(1, 6, 6, 2, dtype=torch.float32),), dynamic_shapes=({1: nodes, 2: nodes},)
-    )
-    for count in (4, 9):
-        x = draw(1, count, count, 2, dtype=torch.float32)
-        for function in (compiled, program.module()):
-            torch.testing.assert_close(function(x), layer(x))
-
-
 @pytest.mark.parametrize(
     "change, words",
     [

@@ -5,7 +5,6 @@ import pytest
 import torch
 from equivariant_definition import draw, orders_of, sparse_definition, stored
 from equivariant_lists import KINDS, batch, some_of, weights
-from torch.autograd import gradcheck, gradgradcheck
 
 from nsimplex import (
     TensorKind,
@@ -155,29 +154,6 @@ def test_equivariance(k, l, kind, pooling):
     other_plan = plan_of(input, output, *renamed)
     other = equivariant_linear_sparse(x[orders[0]], weight, bias, other_plan, pooling=pooling)
     torch.testing.assert_close(other, ours[orders[1]], rtol=1e-11, atol=1e-11)
-
-
-@pytest.mark.parametrize("k, l", SMALL)
-@pytest.mark.parametrize("pooling", ["sum", "mean"])
-def test_derivatives(k, l, pooling):
-    x, weight, bias, plan, _ = problem(TensorKind(k), TensorKind(l), [3, 2])
-    inputs = [
-        t.requires_grad_()
-        for t in (x[:, :1].clone(), weight[:, :1, :1].clone(), bias[:, :1].clone())
-    ]
-    layer = lambda *t: equivariant_linear_sparse(*t, plan, pooling=pooling)
-    assert gradcheck(layer, inputs)
-    assert gradgradcheck(layer, inputs)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_derivatives_of_kinds(kind):
-    input = output = KINDS[kind](2)
-    x, weight, bias, plan, _ = problem(input, output, [4])
-    assert gradcheck(
-        lambda *t: equivariant_linear_sparse(*t, plan),
-        [t.requires_grad_() for t in (x, weight, bias)],
-    )
 
 
 def graph_lists(order, graphs, nodes):

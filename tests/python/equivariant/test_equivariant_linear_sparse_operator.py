@@ -129,18 +129,6 @@ def test_flops_are_counted():
     assert counter.get_total_flops() == 2 * forward
 
 
-def test_vmap_over_features_and_weights():
-    plan = plan_of(nodes=(4,))
-    x, weight, bias = inputs(plan)
-    many = torch.stack([x, 2 * x]), torch.stack([weight, -weight]), torch.stack([bias, bias + 1])
-    expected = torch.stack([layer(plan)(*each) for each in zip(*many, strict=True)])
-    torch.testing.assert_close(torch.vmap(layer(plan))(*many), expected)
-    gradient = torch.func.grad(lambda w: layer(plan)(x, w, bias).sin().sum())
-    own = weight.clone().requires_grad_()
-    layer(plan)(x, own, bias).sin().sum().backward()
-    torch.testing.assert_close(gradient(weight), own.grad)
-
-
 def test_empty_lists():
     kind = TensorKind(2)
     empty = batch(kind, [[]], [4])

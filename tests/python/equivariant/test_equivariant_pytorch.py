@@ -49,29 +49,6 @@ def test_kernels_agree_with_the_reference(k, l, kind, mean, channels):
     )  # one is the other's transpose
 
 
-class Layer(torch.nn.Module):
-    def __init__(self, plan):
-        super().__init__()
-        self.plan = plan
-        self.weight = torch.nn.Parameter(draw(15, 2, 3, dtype=torch.float32))
-
-    def forward(self, x):
-        return equivariant_linear_sparse(x, self.weight, None, self.plan).sin()
-
-
-def test_compile_and_export():
-    torch._dynamo.reset()
-    layer = Layer(plan_of())
-    x = draw(layer.plan.rows[0], 2, dtype=torch.float32).requires_grad_()
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    program = torch.export.export(layer, (x,)).module()
-    expected = layer(x)
-    for function in (compiled, program):
-        torch.testing.assert_close(function(x), expected)
-    ours, exact = (torch.autograd.grad(f(x).sum(), x)[0] for f in (compiled, layer))
-    torch.testing.assert_close(ours, exact)
-
-
 def test_bits_do_not_depend_on_threads(same_bits):
     """With a hub and a list long enough that every pass is cut into several tasks."""
     leaves = 6000

@@ -61,16 +61,6 @@ def test_gradients_reach_every_parameter(backbone, values):
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
 
 
-def test_compiles():
-    options = FeatureTransformerOptions(**SHAPE, encoding="rotary")
-    model = FeatureTransformer(options)
-    model.set_table(torch.randn(5, options.planes))
-    x = torch.randint(6, (3, 5))
-    torch.testing.assert_close(
-        torch.compile(model, fullgraph=True, backend="aot_eager")(x), model(x)
-    )
-
-
 def test_state_holds_the_table():
     options = FeatureTransformerOptions(**SHAPE, encoding="rotary")
     model, other = FeatureTransformer(options), FeatureTransformer(options)

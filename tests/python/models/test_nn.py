@@ -354,13 +354,3 @@ def test_retained_mass_is_the_dense_weight_of_the_chosen():
 def test_a_first_layer_has_nothing_to_reuse():
     with pytest.raises(ValueError, match="the first layer has none"):
         LanguageModel(LanguageModelOptions(dim=32, every=1, sparse="topk"))
-
-
-def test_block_compiles():
-    torch.manual_seed(1)
-    block = TransformerBlock(
-        SimplicialAttention(24, 4, causal=True, window=(3, 5)), FeedForward(24)
-    )
-    x = torch.randn(2, 7, 24)
-    compiled = torch.compile(block, backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(compiled(x), block(x))

@@ -241,11 +241,3 @@ def test_bad_options_are_named(options, words):
     with pytest.raises(ValueError) as error:
         Indexer(**{"dim": 12, **options})
     assert words in str(error.value)
-
-
-def test_modules_compile():
-    indexer, module, x = Indexer(12, 3, index_dim=4).double(), choice(), draw(2, 9, 12)
-    for function in (lambda x: indexer(x, 3, causal=True), module):
-        torch._dynamo.reset()
-        compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
-        torch.testing.assert_close(compiled(x), function(x))

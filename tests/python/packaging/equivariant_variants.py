@@ -101,6 +101,12 @@ def equivariant_family():
                 f"equivariant_linear_sparse{suffix}, {name}",
                 partial(linear_sparse, k, l, kind, **own),
             )
+    more = (0, 0), (0, 1), (1, 0), (1, 2), (2, 1), (0, 3), (3, 0), (3, 1), (0, 4), (4, 0)
+    for (k, l), pooling in itertools.product(more, ("mean", "sum")):
+        yield (
+            f"equivariant_linear_sparse, {k}{l} {pooling}",
+            partial(linear_sparse, k, l, pooling=pooling),
+        )
     forms = {
         "softmax": dict(form="softmax"),
         "kernel": dict(form="kernel"),

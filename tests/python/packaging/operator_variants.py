@@ -12,7 +12,7 @@ from functools import partial
 
 import operator_cases
 import torch
-from equivariant_variants import equivariant_family
+from equivariant_variants import equivariant_family, linear
 from operator_cases import draw
 from options import OPTIONS, option_problem
 
@@ -317,6 +317,10 @@ SIZED = {
     "topk_keys, causal": lambda n: topk(n, n, causal=True),
     "topk_keys, adjacency": lambda n: topk(n, n, adjacency=draw(1, n, n, seed=5) > -0.5),
     "indexer_loss, softmax": lambda n: indexer_loss(scores="softmax", causal=True, length=n),
+    "equivariant_linear, nodes": lambda n: (
+        linear(2, 2, n)[0],
+        dict(input_order=2, output_order=2),
+    ),
     "rotary, offset": lambda n: ((draw(2, 3, n, 66),), dict(chunk=3, offset=7)),
     "rotary, angles": lambda n: rotary(3, (n,), length=n),
     "merge_attention, two": _merged,

@@ -123,6 +123,10 @@ def is_backward(name):
 CHOICES = {"topk_keys", "topk_keys_reference", "random_directions"}
 #: Once differentiable, or piecewise so.
 ONCE = {"indexer_loss", "composite_norm", "causal_angles"}
+#: Without gradients under vmap: one refuses them, and torch's rules fail on those of the other.
+NO_BATCHES = {"indexer_loss", "equivariant_linear"}
+#: Composed of torch's own sums, whose bits may depend on threads.
+COMPOSED = {"indexer_loss", "equivariant_linear"}
 #: Beside the references, which have torch's own rules.
 OWN = [name for name in ALL if not of(name).endswith(("_reference", "_reference_backward"))]
 DIFFERENTIABLE = [name for name in OWN if of(name) not in CHOICES and not is_backward(name)]
@@ -200,6 +204,20 @@ def test_vmap_is_a_loop(name):
         assert_close(own, run(*(x[i] for x in stacked)))
 
 
+@pytest.mark.parametrize("name", [name for name in DIFFERENTIABLE if of(name) not in NO_BATCHES])
+def test_vmap_of_gradients_is_a_loop(name):
+    """Over all tensors, and over every second one, which has a batch of gradients alone."""
+    call = Call(name)
+    loss = lambda *leaves: sum(x.sin().sum() for x in call(*leaves))
+    run = torch.func.grad(loss, tuple(range(len(call.leaves))))
+    for step in (1, 2):
+        dims = [0 if i % step == 0 else None for i in range(len(call.leaves))]
+        entries = [[x, 0.9 * x] if dim == 0 else [x, x] for x, dim in zip(call.leaves, dims)]
+        given = [torch.stack(x) if dim == 0 else x[0] for x, dim in zip(entries, dims)]
+        for i, own in enumerate(zip(*torch.vmap(run, tuple(dims))(*given))):
+            assert_close(own, run(*(x[i] for x in entries)))
+
+
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradients_that_nobody_wants_change_nothing(name):
     call = Call(name)
@@ -249,9 +267,8 @@ def of_length(name, length, dtype=torch.float32):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", [name for name in SIZED if of(name) != "indexer_loss"])
+@pytest.mark.parametrize("name", [name for name in SIZED if of(name) not in COMPOSED])
 def test_bits_of_long_calls_do_not_depend_on_threads(name, dtype, same_bits):
-    """Not of the loss, which is composed of torch's own sums."""
     call = of_length(name, 600, dtype)
     same_bits(lambda: call.outcome(call.wanting()), threads=(1, 1, 2, 3, 5))
 
