@@ -3,8 +3,8 @@
 A function under ``checked`` has its arguments compared with its annotations before it is called, so
 that no argument is taken for something else: True for 1, a dict for a list, an array for a tensor.
 Arguments of the commonest types cost less than a microsecond each, and code that is compiled costs
-nothing. What operators and tensors refuse in the dispatcher's words (a schema, the values of a
-tensor, the attribute that an object lacks) is told in ours once a call has failed.
+nothing. What tensors refuse in torch's words (their values, the attribute that an object lacks) is
+told in ours once a call has failed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import re
 import typing
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
@@ -29,7 +28,6 @@ __all__ = ["check_parameters", "checked", "checked_methods", "describe"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
 
-_LONGEST = 300  # characters of a message
 _WHOLE = range(-(2**63), 2**63)  # integers that an operator takes
 
 #: What a wrong argument may raise. Others pass: a checkpoint ends its second forward by one.
@@ -43,12 +41,6 @@ _FAULTS = (
     TypeError,
     ValueError,
 )
-
-# How the dispatcher words what our functions could not know of options that they pass on.
-_WRONG_TYPE = re.compile(
-    r"Expected a value of type '(.+?)' for argument '(\w+)' but instead found type '(.+?)'"
-)
-_UNKNOWN = re.compile(r"Unknown keyword argument '(\w+)'")
 
 
 @typing.overload
@@ -159,7 +151,9 @@ def _explained(
         given.pop("self", None)  # has no attributes yet
     # Said by what the options are passed on to, under its own name.
     passed_on = str(error).partition(": ")[2].startswith("no such argument")
-    unknown = _unknown_option(function, label, given) if passed_on or not ours else None
+    unknown = None
+    if passed_on or not ours:
+        unknown = _unknown_option(function, options_of, label, given)
     if unknown is not None:
         return unknown
     for parameter in inspect.signature(function).parameters.values():
@@ -170,7 +164,7 @@ def _explained(
     # of tensors are no ValueErrors.
     if wrong_type is not None or ours or isinstance(error, ValueError):
         return wrong_type or placed_fault(label, given, error)
-    return tensor_fault(label, given, error) or _reworded(label, error)
+    return tensor_fault(label, given, error)
 
 
 class _Checks(typing.NamedTuple):
@@ -248,12 +242,15 @@ def _of_other_bytes(error: UnicodeDecodeError) -> Exception | None:
     )
 
 
-def _unknown_option(function: Callable, label: str, given: dict) -> Exception | None:
+def _unknown_option(
+    function: Callable, options_of: Callable | None, label: str, given: dict
+) -> Exception | None:
     """The error for an option that is none of those under ``**options``."""
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
             continue
         known = _table_of_options(typing.get_type_hints(function).get(parameter.name))
+        known = known or (_hints(options_of) if options_of else {})
         for name in given.get(parameter.name, {}) if known else ():
             if name not in known:
                 return _no_such_argument(label, name, known)
@@ -347,14 +344,3 @@ def _is_ours(error: Exception) -> bool:
     return "\n" not in text and (
         text.startswith("[") or ": expected" in text or text.startswith("cannot read")
     )
-
-
-def _reworded(label: str, error: Exception) -> Exception | None:
-    """The dispatcher's complaint in one line."""
-    text = str(error)
-    if match := _WRONG_TYPE.search(text):
-        wanted, name, got = match.groups()
-        return TypeError(f"[{label}] {name}: expected {wanted}, got {got}"[:_LONGEST])
-    if match := _UNKNOWN.search(text):
-        return _no_such_argument(label, match.group(1))
-    return None
