@@ -185,7 +185,7 @@ def _hyperedges(folder):
 
 def _molecules(folder):
     write_molecules(folder / "molecules.npz")
-    options = "--models laplacian --epochs 1000 --width 8 --layers 1 --heads 2"
+    options = "--models laplacian --epochs 100 --width 8 --layers 1 --heads 2"
     return ["graph", "molecules", folder / "molecules.npz", *options.split()]
 
 
