@@ -40,6 +40,8 @@ from .graph_scores import (
     Split,
     adjusted_rand_index,
     average_precision,
+    hits_at,
+    mean_reciprocal_rank,
     negative_tuples,
     roc_auc,
     soft_f1_loss,
@@ -67,6 +69,7 @@ from .liftings import (
     with_laplacian_encodings,
     with_random_walk_encodings,
 )
+from .link_split import LinkSplit, split_links
 from .molecule_files import read_molecules
 from .networkx_graphs import class_numbers, from_networkx, to_networkx
 
@@ -78,6 +81,7 @@ __all__ = [
     "GraphData",
     "LaplacianEigenvectors",
     "LineGraph",
+    "LinkSplit",
     "PointSets",
     "Split",
     "TupleBatch",
@@ -107,12 +111,14 @@ __all__ = [
     "from_networkx",
     "from_pyg",
     "from_scipy",
+    "hits_at",
     "label_cliques",
     "laplacian_eigenvectors",
     "lift_cliques",
     "lift_k_hop_sets",
     "lift_line_graph",
     "line_graph",
+    "mean_reciprocal_rank",
     "negative_tuples",
     "node_and_edge_features",
     "node_degrees",
@@ -124,6 +130,7 @@ __all__ = [
     "simplices",
     "soft_f1_loss",
     "split_graphs",
+    "split_links",
     "split_rows",
     "to_dgl",
     "to_networkx",

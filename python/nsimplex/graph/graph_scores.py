@@ -17,6 +17,8 @@ __all__ = [
     "Split",
     "adjusted_rand_index",
     "average_precision",
+    "hits_at",
+    "mean_reciprocal_rank",
     "negative_tuples",
     "roc_auc",
     "soft_f1_loss",
@@ -155,6 +157,50 @@ def average_precision(scores: Tensor, truth: Tensor) -> float:
     hits = torch.zeros(len(counts), dtype=torch.float64).index_add(0, inverse, truth.double())
     precision = hits.cumsum(0) / counts.cumsum(0)
     return float((precision * hits).sum() / hits.sum())
+
+
+@checked
+def hits_at(scores: Tensor, truth: Tensor, k: int) -> float:
+    """Hits@k: the share of the true rows with a higher score than the k-th best false row.
+
+    Args:
+        scores, truth: as in :func:`roc_auc`.
+        k: from 1 on. With fewer false rows every true row is a hit.
+
+    Returns:
+        NaN if no row is true.
+
+    Source: Hu et al., "Open Graph Benchmark", arXiv 2005.00687.
+    """
+    if k < 1:
+        raise ValueError(f"[hits_at] k: expected at least 1, got {k}")
+    scores, truth = _rows("hits_at", scores, truth)
+    if not truth.any():
+        return float("nan")
+    others = scores[~truth]
+    if len(others) < k:
+        return 1.0
+    return float((scores[truth] > others.topk(k).values[-1]).double().mean())
+
+
+@checked
+def mean_reciprocal_rank(scores: Tensor, truth: Tensor) -> float:
+    """MRR: the mean, over the true rows, of one over their rank among the false rows. A false row
+    with the same score counts half.
+
+    Args:
+        scores, truth: as in :func:`roc_auc`.
+
+    Returns:
+        NaN if no row is true.
+    """
+    scores, truth = _rows("mean_reciprocal_rank", scores, truth)
+    if not truth.any():
+        return float("nan")
+    others, own = scores[~truth].sort().values, scores[truth]
+    above = len(others) - torch.searchsorted(others, own, right=True)
+    ties = torch.searchsorted(others, own, right=True) - torch.searchsorted(others, own)
+    return float((1 / (1 + above + ties / 2)).mean())
 
 
 @checked

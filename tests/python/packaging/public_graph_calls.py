@@ -221,6 +221,15 @@ GRAPH_CALLS = {
     ),
     "graph.split_rows": lambda: ([20, [0.6, 0.2, 0.2]], dict(seed=1)),
     "graph.negative_tuples": lambda: ([pairs(), 1.0], dict(seed=1)),
+    "graph.split_links": lambda: (
+        [graph.from_edge_index(torch.arange(40).view(2, 20))],
+        dict(seed=1),
+    ),
+    "graph.hits_at": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0]), 2], {}),
+    "graph.mean_reciprocal_rank": lambda: (
+        [torch.randn(4), torch.tensor([0, 1, 1, 0])],
+        {},
+    ),
     "graph.roc_auc": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
     "graph.average_precision": lambda: ([torch.randn(4), torch.tensor([0, 1, 1, 0])], {}),
     "graph.adjusted_rand_index": lambda: (
