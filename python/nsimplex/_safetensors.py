@@ -25,6 +25,7 @@ _DTYPES: tuple[torch.dtype, ...] = (
     *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
 )
 _LENGTH_BYTES = 8  # of the header's length at the start of the file
+_ALIGNMENT = 8  # of the first tensor in the file
 _MOST_AXES = 64  # of a tensor
 _LONGEST_NAME = 80  # letters of a name in a message
 
@@ -133,11 +134,22 @@ def write_safetensors(
     own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     sums = json.dumps({name: _checksum(_part(tensor)) for name, tensor in own.items()})
     data = save(own, {**metadata, _OF_TENSORS: sums, _OF_HEADER: _NO_CHECKSUM})
-    head = data[: _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")]
+    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")
+    head = _in_order(data[_LENGTH_BYTES:end])
     begin = _seal_place(head)
     with whole_file(path, binary=True) as file:
-        file.write(data[:begin] + _checksum(head).encode())
-        file.write(memoryview(data)[begin + len(_NO_CHECKSUM) :])
+        file.write(head[:begin] + _checksum(head).encode() + head[begin + len(_NO_CHECKSUM) :])
+        file.write(memoryview(data)[end:])
+
+
+def _in_order(header: bytes) -> bytes:
+    """The head of a file whose metadata are in the order of their names. The package writes them in
+    another order each time, so that equal weights would make different files."""
+    fields = json.loads(header)
+    fields["__metadata__"] = dict(sorted(fields["__metadata__"].items()))
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    return len(text).to_bytes(_LENGTH_BYTES, "little") + text
 
 
 def quoted(name: str) -> str:
