@@ -40,12 +40,41 @@ struct CausalFit {
 /// Throws c10::ValueError that names the argument, the expectation and the value.
 NSIMPLEX_API CausalFit causal_fit(const at::Tensor& table, const CausalFitOptions& options = {});
 
+/// What a table has that its fit does not assume, in sentences; none if nothing was found. The table
+/// [n, M] and the options are those of the fit; `options.names` are the columns in the sentences.
+///
+/// - Derived columns: a column is a sum of others up to rounding, as totals and indicators of all
+///   classes are. Edges among the columns of such a relation are arbitrary, and others may turn.
+/// - Rows that are not independent, from the noises of the linear model of the graph. Order: the
+///   noises of at least two columns resemble those of the row before, by rank correlations that are
+///   significant at the level 0.001 / M. Repeated rows: at least a twentieth of the rows equal
+///   earlier ones, with ten times as many equal pairs as the noises let expect. Unequal scale: of
+///   three or more columns the median rank correlation of absolute noises is at least 0.1 and three
+///   deviations above 0.
+/// - Directions: no edge has one that the table tells, or variances alone tell those of fewer than
+///   five edges (variance_order() speaks of larger graphs).
+/// - Columns: whole numbers of at most ten values that have no kind, and numbers of the rows.
+///
+/// Order and scale are looked at in the first 200 continuous columns, within groups, without
+/// missing values and interventions, and with at least 20 rows.
+///
+/// Complexity: O(n M^2 + M^3) up to 1,000 columns, and O(n M) beyond, where derived columns are not
+/// looked for.
+///
+/// Throws c10::ValueError and c10::TypeError that name the argument.
+NSIMPLEX_API std::vector<std::string> causal_warnings(const at::Tensor& table, const CausalFit& fit,
+                                                      const CausalFitOptions& options = {});
+
 // How sure an edge is: the graph is learned again from many samples of the rows.
 
 struct EdgeConfidenceOptions {
   int64_t replicates = 100;  ///< number of samples, 2 to 100,000
   Resampling resampling = Resampling::halves;
   double level = 0.95;  ///< of the intervals of weights
+  /// One number per row, or empty: the rows of a block stay together in a sample. Halves are of the
+  /// blocks, and a bootstrap draws as many blocks as there are. Blocks of rows that follow each other
+  /// suit time series, and blocks of one person's rows repeated measurements.
+  std::vector<int64_t> blocks = {};
   /// Called after each sample with the number of samples fitted so far, by one thread at a time. It
   /// may throw to stop.
   std::function<void(int64_t done)> progress = {};
@@ -54,24 +83,32 @@ struct EdgeConfidenceOptions {
 /// What samples of the rows say about a graph of M columns. Entry [i, j] is about i -> j. All
 /// tensors are on the CPU.
 struct NSIMPLEX_API EdgeConfidence {
-  at::Tensor adjacency;    ///< float64 [M, M]: the graph of all rows
-  at::Tensor frequencies;  ///< float64 [M, M]: share of the samples whose graph has the edge i -> j
-  at::Tensor connected;    ///< float64 [M, M]: share whose graph has an edge in either direction
-  at::Tensor ancestors;    ///< float64 [M, M]: share whose graph has a directed path from i to j
-  at::Tensor low, high;    ///< float64 [M, M]: interval of the weight; NaN without an edge
-  double edges;            ///< mean number of edges per sample
-  int64_t replicates;      ///< number of samples
+  at::Tensor adjacency;  ///< float64 [M, M]: the graph of all rows
+  /// float64 [M, M]: share of the samples whose graph has the edge i -> j. An edge whose direction
+  /// the model of the sample's graph leaves open counts a half, and so does the reverse edge.
+  at::Tensor frequencies;
+  at::Tensor connected;  ///< float64 [M, M]: share whose graph has an edge in either direction
+  /// float64 [M, M]: share whose graph has a directed path from i to j; a path that only some graphs
+  /// of the equivalence class have counts a half.
+  at::Tensor ancestors;
+  at::Tensor low, high;  ///< float64 [M, M]: interval of the weight; NaN without an edge
+  double edges;          ///< mean number of edges per sample
+  int64_t replicates;    ///< number of samples
 
-  /// The graph of all rows without the edges of a smaller frequency, 0 to 1.
-  at::Tensor stable(double min_frequency = 0.9) const;
+  /// The graph of all rows without the edges whose direction has a smaller frequency, or whose
+  /// connection is found less often. Both are from 0 to 1.
+  at::Tensor stable(double min_frequency = 0.9, double min_connected = 0) const;
 
-  /// An upper bound of the expected number of false edges of at least this frequency: q^2 / ((2 f -
-  /// 1) M (M - 1)) for a frequency f above 1/2 and q edges per sample. It holds for
+  /// An upper bound of the expected number of false edges among those of at least this frequency: q^2
+  /// / ((2 f - 1) p) for a frequency f above 1/2 and q edges per sample, and at most their number. p
+  /// is M (M - 1) for directions, where a reversed edge is false. With `connections` the frequency
+  /// is `connected`, the edge may point either way, and p is M (M - 1) / 2. It holds for
   /// Resampling::halves if false edges are exchangeable and found no more often than by chance.
   /// Otherwise it is a guide.
   ///
-  /// Source: Meinshausen, Buehlmann, "Stability selection", JRSS B 2010, theorem 1.
-  double expected_false(double min_frequency = 0.9) const;
+  /// Source: Meinshausen, Buehlmann, "Stability selection", JRSS B 2010, theorem 1. Its proof needs
+  /// numbers from 0 to 1 in each sample, so halves are right.
+  double expected_false(double min_frequency = 0.9, bool connections = false) const;
 };
 
 /// Learns the graph of a table [n, M], float64 on the CPU, n >= 4, and of many samples of its rows.
@@ -80,8 +117,11 @@ struct NSIMPLEX_API EdgeConfidence {
 /// threads, and so fit.checkpoint must be safe to call from several.
 ///
 /// An edge that most samples have does not depend on a few rows. That says nothing about errors
-/// that all samples share: a wrong model, an unobserved common cause, or a direction that no data of
-/// this kind can tell.
+/// that all samples share: a wrong model, or an unobserved common cause. A direction is open in a
+/// sample if an equally good graph of the same model has it the other way (CausalLimits::cpdag); but
+/// models of curved effects tell it, and so do noises of one variance, interventions that set one
+/// end, and `constraints`. If the variances of all columns are equal up to chance, as in a standardised
+/// table, they tell no direction.
 ///
 /// The interval of a weight belongs to the graph of all rows: the columns of each sample are
 /// regressed on their causes in that graph. With `nonlinear` or `kinds` it is the range of the
@@ -123,6 +163,7 @@ struct NoiseDirections {
   double gain;               ///< decrease of the cost from the given graph
   double p_value;            ///< of the hypothesis that all noises of the given graph are Gaussian
   bool interrupted = false;  ///< NoiseDirectionsOptions::stop ended the search
+  std::string finding = {};  ///< what was done, and why, in a sentence
 };
 
 /// Reverses edges of an acyclic graph [M, M] while noise that is not Gaussian speaks for it. Entries
@@ -142,6 +183,12 @@ struct NoiseDirections {
 /// cost. After each sweep over the edges, every column may also gain causes. A step is kept if the
 /// whole cost falls. With at most 50 columns, a second search starts from the order that the noises
 /// of 300 rows suggest, as in DirectLiNGAM; the result of lower cost counts.
+///
+/// The noises of the right graph are independent. So the turned graph is the result only if at most
+/// half as many pairs of its noises depend on each other as of the given graph, by the tests of
+/// causal_limits() at the level 0.05, and if -2 log p summed over all pairs is smaller. Curved
+/// effects and common causes outside the table keep noises dependent. Columns of at most 2 sqrt(n)
+/// different values keep the directions of their edges, and there is no second start beside them.
 ///
 /// If all noises are Gaussian, the sum of 2 n J is nearly a chi-squared variable of 2 M degrees of
 /// freedom. If this sum is not significant, the graph keeps its edges.

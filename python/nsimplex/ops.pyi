@@ -108,6 +108,7 @@ def causal_edge_samples(
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int], groups: Sequence[int], targets: Tensor | None, soft: bool,
     kinds: Sequence[str], missing: str, graph: Tensor, resampling: str, first: int, count: int,
+    blocks: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
 
 def causal_embed(
@@ -142,7 +143,7 @@ def causal_metrics(graph: Tensor, truth: Tensor) -> tuple[list[int], list[float]
 def causal_orient_by_noise(
     table: Tensor, graph: Tensor, level: float, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int],
-) -> tuple[Tensor, Tensor, float, float]: ...
+) -> tuple[Tensor, Tensor, float, float, str]: ...
 
 def causal_pipeline_read(path: str) -> tuple[str, list[str], list[Tensor]]: ...
 
@@ -176,6 +177,13 @@ def causal_usable_table(
 ) -> tuple[Tensor, list[int], list[str], list[int]]: ...
 
 def causal_variance_order(table: Tensor, graph: Tensor) -> tuple[float, int, int, str]: ...
+
+def causal_warnings(
+    table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
+    sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
+    tiers: Sequence[int], groups: Sequence[int], targets: Tensor | None, soft: bool,
+    kinds: Sequence[str], missing: str, graph: Tensor, model: str, names: Sequence[str],
+) -> list[str]: ...
 
 def collapse_bound(
     keys: Sequence[Tensor], values: Sequence[Tensor], tokens: Tensor, output: Tensor | None = None,

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -50,7 +51,7 @@ std::vector<SureEdge> edges_of(const EdgeConfidence& found) {
     }
   }
   const auto key = [](const SureEdge& edge) {
-    return std::tuple(edge.weight == 0, -edge.frequency);
+    return std::tuple(edge.weight == 0, -edge.frequency, -edge.connected);
   };
   std::ranges::stable_sort(edges, {}, key);
   return edges;
@@ -82,7 +83,7 @@ std::string csv_of(const std::vector<SureEdge>& edges, const std::vector<std::st
 }
 
 std::string edge_table_of(std::span<const SureEdge> edges, const std::vector<std::string>& names) {
-  Table table({"edge", "weight", "95 % interval", "frequency", "either way"});
+  Table table({"edge", "weight", "95 % interval", "direction", "connection"});
   for (const SureEdge& edge : edges) {
     table.add({fmt::format("{} -> {}", printable(names[edge.cause]), printable(names[edge.effect])),
                fmt::format("{:.3f}", edge.weight),
@@ -101,10 +102,19 @@ void add_certainty_options(CLI::App& command, FitOptions& options) {
       "edge is found, and the interval of its weight")
       ->check(within(int64_t{0}, kMostResamples));
   add("--min-frequency", options.min_frequency,
-      "Leave out edges that a smaller share of the samples has, 0 to 1")
+      "Leave out edges whose direction a smaller share of the samples has, 0 to 1; an open "
+      "direction "
+      "counts a half")
       ->check(within(0.0, 1.0));
   add("--resampling", options.resampling,
       fmt::format("Samples of --confidence: {}", fmt::join(names_of<Resampling>(), ", ")));
+  command
+      .add_option(
+          "--blocks", options.table.rows.blocks,
+          "Rows that stay together in a sample: a column with the block of each row, or the "
+          "number of rows of a block")
+      ->type_name("COLUMN|ROWS")
+      ->group("Certainty");
   add("--limits", options.limits,
       "Say which directions, units and hidden causes the table leaves open");
 }
@@ -113,6 +123,9 @@ void check_certainty(const FitOptions& o) {
   if (o.confidence == 1) throw InputError("--confidence: expected 0 or at least 2, got 1");
   if (o.min_frequency && o.confidence == 0) {
     throw InputError("--min-frequency: expected a number of samples, --confidence, too");
+  }
+  if (!o.table.rows.blocks.empty() && o.confidence == 0) {
+    throw InputError("--blocks: expected a number of samples, --confidence, too");
   }
   const auto refuse = [&](bool given, const std::string& expected, const std::string& got) {
     if (o.limits && given) throw InputError("--limits: expected " + expected + ", got " + got);
@@ -127,6 +140,12 @@ void check_certainty(const FitOptions& o) {
 
 namespace {
 
+// The number of blocks of rows; null without --blocks.
+Json blocks_of(const std::vector<int64_t>& blocks) {
+  if (blocks.empty()) return {};
+  return std::set<int64_t>(blocks.begin(), blocks.end()).size();
+}
+
 EdgeConfidence sample_edges(const FitOptions& o, CausalFitOptions fitted, const CausalTable& table,
                             const CausalFit& fit) {
   ProgressBar bar("confidence", o.confidence, o.json);
@@ -134,12 +153,14 @@ EdgeConfidence sample_edges(const FitOptions& o, CausalFitOptions fitted, const 
   fitted.checkpoint = interrupt::check;
   EdgeConfidence found = [&] {
     try {
-      return edge_confidence(
-          causal::to_tensor(table.observations.values), fit.adjacency, fitted,
-          {.replicates = o.confidence, .resampling = o.resampling, .progress = [&](int64_t done) {
-             interrupt::check();
-             bar.update(done);
-           }});
+      return edge_confidence(causal::to_tensor(table.observations.values), fit.adjacency, fitted,
+                             {.replicates = o.confidence,
+                              .resampling = o.resampling,
+                              .blocks = table.rows.blocks,
+                              .progress = [&](int64_t done) {
+                                interrupt::check();
+                                bar.update(done);
+                              }});
     } catch (const c10::ValueError& error) {
       throw InputError(command_line_message(error.what_without_backtrace()));
     }
@@ -154,25 +175,39 @@ void report_confidence(const FitOptions& o, const EdgeConfidence& found, const C
   const std::vector<SureEdge> all = edges_of(found);
   const auto is_edge = [](const SureEdge& edge) { return edge.weight != 0; };
   const std::span edges(all.begin(), std::ranges::count_if(all, is_edge));
-  const int64_t stable = std::ranges::count_if(
-      edges, [&](const SureEdge& edge) { return edge.frequency >= stable_from; });
-  std::string finding = fmt::format("{} of {} edges are in at least {:.4g}% of {} samples", stable,
-                                    edges.size(), 100 * stable_from, found.replicates);
-  Json expected;  // no bound holds up to a half
-  if (stable_from > 0.5) {
-    expected = found.expected_false(stable_from);
-    finding += fmt::format(
-        "; of such edges, at most {:.2g} are expected to be false{}", expected.get<double>(),
-        o.resampling == Resampling::halves ? "" : ", which is a guide for bootstrap samples");
-  }
+  const auto share =
+      fmt::format("at least {:.4g}% of {} samples", 100 * stable_from, found.replicates);
+  const auto counted = [&](double SureEdge::* frequency) {
+    return std::ranges::count_if(
+        edges, [&](const SureEdge& edge) { return edge.*frequency >= stable_from; });
+  };
+  // No bound holds up to a half.
+  const auto bound = [&](bool connections) {
+    return stable_from > 0.5 ? Json(found.expected_false(stable_from, connections)) : Json();
+  };
+  const auto said = [&](const Json& expected) {
+    if (expected.is_null()) return std::string();
+    return fmt::format(
+        "; at most {:.2g} of these are expected to be false{}", expected.get<double>(),
+        o.resampling == Resampling::halves ? "" : " (a guide for bootstrap samples)");
+  };
+  const int64_t directed = counted(&SureEdge::frequency), joined = counted(&SureEdge::connected);
+  const Json false_directions = bound(false), false_connections = bound(true);
+  const std::vector findings{fmt::format("{} of {} edges connect their columns in {}{}", joined,
+                                         edges.size(), share, said(false_connections)),
+                             fmt::format("{} of {} edges have their direction in {}{}", directed,
+                                         edges.size(), share, said(false_directions))};
   log.write("confidence", {{"replicates", found.replicates},
                            {"resampling", name_of(o.resampling)},
+                           {"blocks", blocks_of(table.rows.blocks)},
                            {"edges", edges.size()},
                            {"edges_per_sample", found.edges},
-                           {"stable", stable},
+                           {"stable", directed},
+                           {"stable_connections", joined},
                            {"stable_from", stable_from},
-                           {"expected_false", expected},
-                           {"findings", Json::array({finding})}});
+                           {"expected_false", false_directions},
+                           {"expected_false_connections", false_connections},
+                           {"findings", findings}});
   for (const SureEdge& edge : edges) log.write("edge_confidence", line_of(edge, table.names));
   if (!o.out.empty()) io::write_text(o.out + "/confidence.csv", csv_of(all, table.names));
   if (o.json) return;
@@ -183,7 +218,7 @@ void report_confidence(const FitOptions& o, const EdgeConfidence& found, const C
     print(fmt::format("{} more edges are {}\n", more,
                       o.out.empty() ? "not shown" : "in confidence.csv"));
   }
-  print(finding + "\n");
+  for (const std::string& finding : findings) print(finding + "\n");
 }
 
 void measure_limits(const FitOptions& o, const CausalTable& table, const CausalFit& fit,

@@ -10,6 +10,7 @@
 #include "causal/structure/fit_watch.h"
 #include "causal/structure/noise_input.h"
 #include "causal/structure/prepare.h"
+#include "causal/structure/told_directions.h"
 #include "causal/tables/few_rows.h"
 #include "causal/tensors.h"
 #include "cli/causal_certainty.h"
@@ -126,20 +127,26 @@ std::optional<NoiseDirections> turn_edges(const FitOptions& o, const CausalFitOp
 void report_turned(const FitOptions& o, const NoiseDirections& found, const CausalTable& table,
                    RunLog& log) {
   const std::vector<std::string> turned = edge_names(found.turned, table.names);
-  const std::string finding =
-      found.gain > 0
-          ? fmt::format(
-                "noises are not Gaussian (p = {:.2g}) and turned {} edges; the cost fell by "
-                "{:.4g}",
-                found.p_value, turned.size(), found.gain)
-          : fmt::format("noises turned no edge (p = {:.2g} if all are Gaussian)", found.p_value);
   log.write("noise_directions", {{"p_value", found.p_value},
                                  {"gain", found.gain},
                                  {"turned", turned},
-                                 {"findings", Json::array({finding})}});
+                                 {"findings", Json::array({found.finding})}});
   if (o.json) return;
   for (const std::string& edge : turned) print(fmt::format("turned {}\n", printable(edge)));
-  print(finding + "\n");
+  print(found.finding + "\n");
+}
+
+// Says on standard error what the table has that the fit does not assume.
+void warn_of_table(const CausalTable& table, CausalFit fit, CausalFitOptions options, bool turned,
+                   RunLog& log) {
+  if (fit.interrupted) return;
+  if (turned) fit.model = causal::kNoiseModel;
+  options.names.clear();
+  for (const std::string& name : table.names) options.names.push_back(quoted_name(name));
+  const std::vector<std::string> found =
+      causal_warnings(causal::to_tensor(table.observations.values), fit, options);
+  for (const std::string& sentence : found) log_warning(sentence);
+  log.write("causal_warnings", {{"findings", found}});
 }
 
 int run_fit(const FitOptions& o) {
@@ -159,6 +166,7 @@ int run_fit(const FitOptions& o) {
   RunLog log(o);
   log.write("fit", report.json());
   if (!o.json) print(report.text());
+  warn_of_table(table, result, options, directions && directions->gain > 0, log);
   if (directions) report_turned(o, *directions, table, log);
   if (!o.out.empty()) {
     write_graph(o.out, "graph", {table.names, report.graph()});

@@ -22,6 +22,7 @@ namespace {
 
 constexpr const char* kGroups = "--groups";
 constexpr const char* kTargets = "--targets";
+constexpr const char* kBlocks = "--blocks";
 constexpr const char* kKind = "--kind";
 
 bool holds_categories(ColumnKind kind) {
@@ -109,6 +110,18 @@ CausalRowReader::CausalRowReader(const CausalRowFlags& flags) : flags_(flags) {
   }
 }
 
+namespace {
+
+// The length that --blocks gives; 0 if it is nothing or the name of a column.
+int64_t length_of_blocks(const std::string& blocks, const std::vector<std::string>& names) {
+  if (blocks.empty() || std::ranges::find(names, blocks) != names.end()) return 0;
+  const double length = io::parse_number(blocks).value_or(0);
+  return length >= 1 && length == std::floor(length) && length < 1e9 ? static_cast<int64_t>(length)
+                                                                     : 0;
+}
+
+}  // namespace
+
 std::vector<bool> CausalRowReader::texts(const std::vector<std::string>& names, int64_t width) {
   const std::vector<std::string> known = names.empty() ? column_names(width) : names;
   std::vector<bool> result(static_cast<size_t>(width), false);
@@ -120,15 +133,21 @@ std::vector<bool> CausalRowReader::texts(const std::vector<std::string>& names, 
   };
   groups_at_ = place(kGroups, flags_.groups);
   targets_at_ = place(kTargets, flags_.targets);
-  if (groups_at_ >= 0 && groups_at_ == targets_at_) {
-    throw InputError(fmt::format("{}: expected another column than {}, got {} for both", kTargets,
-                                 kGroups, quoted_name(flags_.groups)));
-  }
+  block_rows_ = length_of_blocks(flags_.blocks, known);
+  blocks_at_ = block_rows_ > 0 ? -1 : place(kBlocks, flags_.blocks);
+  const auto differ = [](int64_t one, const char* option, int64_t other, const char* than,
+                         const std::string& name) {
+    if (one < 0 || one != other) return;
+    throw InputError(fmt::format("{}: expected another column than {}, got {} for both", option,
+                                 than, quoted_name(name)));
+  };
+  differ(groups_at_, kTargets, targets_at_, kGroups, flags_.groups);
+  differ(targets_at_, kBlocks, blocks_at_, kTargets, flags_.targets);
   kinds_.assign(static_cast<size_t>(width), ColumnKind::continuous);
   std::set<int64_t> given;
   for (const auto& [column, kind] : asked_) {
     const int64_t at = find_column(kKind, column, known);
-    const bool beside = at == groups_at_ || at == targets_at_;
+    const bool beside = at == groups_at_ || at == targets_at_ || at == blocks_at_;
     if (beside || !given.insert(at).second) {
       throw InputError(fmt::format("{}: expected {}, got {}{}", kKind,
                                    beside ? "a column of the graph" : "each column once",
@@ -145,10 +164,11 @@ void CausalRowReader::take(io::Table& table) {
   const auto cells = [&](int64_t at) -> std::vector<std::string> {
     if (at < 0) return {};
     beside.insert(at);
-    return std::move(table.texts.at(at));
+    return table.texts.at(at);
   };
   groups_ = cells(groups_at_);
   targets_ = cells(targets_at_);
+  blocks_ = cells(blocks_at_);
   for (auto at = beside.rbegin(); at != beside.rend(); ++at) kinds_.erase(kinds_.begin() + *at);
   if (!beside.empty()) take_out(table, beside);
   for (const auto& [column, texts] : table.texts) {
@@ -183,16 +203,16 @@ void CausalRowReader::check_means(const io::Table& table) const {
 
 namespace {
 
-// Groups as numbers in the order of their first rows.
-std::vector<int64_t> numbers_of(const std::vector<std::string>& cells,
+// Groups or blocks as numbers in the order of their first rows.
+std::vector<int64_t> numbers_of(const char* option, const std::vector<std::string>& cells,
                                 const std::vector<int64_t>& rows) {
   std::map<std::string, int64_t> numbers;
   std::vector<int64_t> groups;
   for (const int64_t row : rows) {
     const std::string& cell = cells[static_cast<size_t>(row)];
     if (cell.empty()) {
-      throw InputError(
-          fmt::format("{}: expected a group in row {}, got nothing", kGroups, row + 1));
+      throw InputError(fmt::format("{}: expected a {} in row {}, got nothing", option,
+                                   option == kGroups ? "group" : "block", row + 1));
     }
     groups.push_back(numbers.emplace(cell, std::ssize(numbers)).first->second);
   }
@@ -237,7 +257,11 @@ CausalRows CausalRowReader::of(const causal::UsableTable& kept,
                                const std::vector<std::string>& names,
                                const std::vector<std::string>& all_names) const {
   CausalRows result;
-  if (groups_at_ >= 0) result.groups = numbers_of(groups_, kept.rows);
+  if (groups_at_ >= 0) result.groups = numbers_of(kGroups, groups_, kept.rows);
+  if (blocks_at_ >= 0) result.blocks = numbers_of(kBlocks, blocks_, kept.rows);
+  for (const int64_t row : kept.rows) {
+    if (block_rows_ > 0) result.blocks.push_back(row / block_rows_);
+  }
   bool any = false;
   for (const int64_t row : kept.rows) {
     if (targets_at_ < 0) break;

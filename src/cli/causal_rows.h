@@ -19,7 +19,7 @@
 namespace nsimplex::cli {
 
 struct CausalRowFlags {
-  std::string groups, targets;
+  std::string groups, targets, blocks;
   bool soft = false;
   std::vector<std::string> kinds;
 };
@@ -31,6 +31,7 @@ void add_row_options(CLI::App& command, CausalRowFlags& flags);
 struct CausalRows {
   std::vector<int64_t> groups;                ///< of each row, from 0; none without --groups
   std::vector<std::vector<int64_t>> targets;  ///< of each row; none without interventions
+  std::vector<int64_t> blocks;                ///< of each row, from 0; none without --blocks
   std::vector<ColumnKind> kinds;              ///< of each column; none if all are continuous
   std::map<int64_t, std::vector<std::string>> words;  ///< by column: its values are their places
 };
@@ -44,7 +45,7 @@ class CausalRowReader {
   /// For io::TableOptions: which columns may hold words. InputError for a column that is not there.
   std::vector<bool> texts(const std::vector<std::string>& names, int64_t width);
 
-  /// Takes the columns of --groups and --targets out of a table, and writes numbers in place of
+  /// Takes the columns of --groups, --targets and --blocks out of a table, and writes numbers in place of
   /// words.
   void take(io::Table& table);
 
@@ -59,10 +60,12 @@ class CausalRowReader {
  private:
   const CausalRowFlags& flags_;
   std::vector<std::pair<std::string, ColumnKind>> asked_;  ///< columns as written, and their kinds
-  int64_t groups_at_ = -1, targets_at_ = -1;               ///< in the table as it is read
-  std::vector<std::string> groups_, targets_;              ///< cells of each row
-  std::vector<ColumnKind> kinds_;                          ///< of each column of the table
-  std::map<int64_t, std::vector<std::string>> words_;      ///< by column of the table
+  /// In the table as it is read.
+  int64_t groups_at_ = -1, targets_at_ = -1, blocks_at_ = -1;
+  int64_t block_rows_ = 0;                              ///< length of blocks; 0: a column has them
+  std::vector<std::string> groups_, targets_, blocks_;  ///< cells of each row
+  std::vector<ColumnKind> kinds_;                       ///< of each column of the table
+  std::map<int64_t, std::vector<std::string>> words_;   ///< by column of the table
 };
 
 /// The options for the fit of a table.

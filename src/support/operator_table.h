@@ -66,6 +66,7 @@ inline constexpr OperatorRow kOperators[] = {
     {"causal_sortability", Cast::as_given, Recorded::host, Mapped::loop},
     {"causal_usable_table", Cast::as_given, Recorded::host, Mapped::loop},
     {"causal_variance_order", Cast::as_given, Recorded::host, Mapped::loop},
+    {"causal_warnings", Cast::as_given, Recorded::host, Mapped::loop},
     {"collapse_bound", Cast::wide, Recorded::host, Mapped::loop},
     {"composite_norm", Cast::wide, Recorded::composite, Mapped::loop},
     {"depth_bound", Cast::wide, Recorded::host, Mapped::loop},

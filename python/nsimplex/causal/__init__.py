@@ -44,6 +44,7 @@ from .hooks import CausalEncoding
 from .limits import CausalLimits, VarianceOrderWarning, causal_limits
 from .noise_directions import NoiseDirections, orient_by_noise
 from .structure import CausalFit, FitInterrupted, causal_fit
+from .table_warnings import TableWarning
 
 if typing.TYPE_CHECKING:
     from .cells import read_h5ad
@@ -68,6 +69,7 @@ __all__ = [
     "GraphPicture",
     "NoiseDirections",
     "Sortability",
+    "TableWarning",
     "UsableTable",
     "VarianceOrderWarning",
     "ball_points",

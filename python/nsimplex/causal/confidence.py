@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +15,10 @@ from .._data_frames import DataFrame, data_frame
 from .._library import operators
 from .._progress import progress_calls
 from .few_rows import warn_of_few_rows
-from .structure import FitCall, call_arguments, fit_quietly, takes
+from .frames import row_labels
+from .rows import row_blocks, taken_column
+from .structure import FitCall, call_arguments, fit_quietly, table_of, takes
+from .table_warnings import warn_of_table
 
 _MOST = 100_000  # samples; frequencies are then exact to 0.002
 
@@ -25,9 +28,13 @@ class EdgeConfidence(NamedTuple):
     """What samples of the rows say about a graph of M columns. Entry ``[i, j]`` is about i -> j."""
 
     adjacency: Tensor  #: float64 [M, M]: the graph of all rows
-    frequencies: Tensor  #: float64 [M, M]: share of the samples whose graph has the edge i -> j
+    #: float64 [M, M]: share of the samples whose graph has the edge i -> j; an edge of open
+    #: direction counts a half, and so does its reverse
+    frequencies: Tensor
     connected: Tensor  #: float64 [M, M]: share whose graph has an edge in either direction
-    ancestors: Tensor  #: float64 [M, M]: share whose graph has a directed path from i to j
+    #: float64 [M, M]: share whose graph has a directed path from i to j; one that needs an edge of
+    #: open direction counts a half
+    ancestors: Tensor
     low: Tensor  #: float64 [M, M]: lower end of the interval of the weight; NaN without an edge
     high: Tensor  #: float64 [M, M]: upper end
     edges: float  #: mean number of edges per sample
@@ -49,19 +56,27 @@ class EdgeConfidence(NamedTuple):
         columns = ["cause", "effect", "weight", "frequency", "connected", "low", "high"]
         return data_frame(rows, columns)
 
-    def stable(self, min_frequency: float = 0.9) -> Tensor:
-        """The graph of all rows without the edges of a smaller frequency."""
+    def stable(self, min_frequency: float = 0.9, *, min_connected: float = 0.0) -> Tensor:
+        """The graph of all rows without the edges whose direction has a smaller frequency, or whose
+        connection is found less often. ``stable(0, min_connected=0.9)`` keeps sure connections of
+        open direction."""
         check_frequency("stable", min_frequency)
-        return torch.where(self.frequencies >= min_frequency, self.adjacency, 0.0)
+        check_frequency("stable", min_connected, "min_connected")
+        often = (self.frequencies >= min_frequency) & (self.connected >= min_connected)
+        return torch.where(often, self.adjacency, 0.0)
 
-    def expected_false(self, min_frequency: float = 0.9) -> float:
-        """An upper bound of the expected number of false edges of at least this frequency.
+    def expected_false(self, min_frequency: float = 0.9, *, connections: bool = False) -> float:
+        """An upper bound of the expected number of false edges among those of at least this
+        frequency.
 
-        It is q^2 / ((2 f - 1) M (M - 1)) for a frequency f above 1/2 and q edges per sample. It
-        holds for ``resampling="halves"`` if false edges are exchangeable and found no more often
-        than by chance. Otherwise it is a guide.
+        It is q^2 / ((2 f - 1) p) for a frequency f above 1/2 and q edges per sample, and at most
+        the number of these edges. p is M (M - 1) for directions, where a reversed edge is false.
+        With ``connections`` the frequency is ``connected``, the edge may point either way, and p is
+        M (M - 1) / 2. The bound holds for ``resampling="halves"`` if false edges are exchangeable
+        and found no more often than by chance. Otherwise it is a guide.
 
-        Source: Meinshausen, Buehlmann, "Stability selection", JRSS B 2010, theorem 1.
+        Source: Meinshausen, Buehlmann, "Stability selection", JRSS B 2010, theorem 1. Its proof
+        needs numbers from 0 to 1 in each sample, so halves are right.
         """
         if not 0.5 < min_frequency <= 1:
             raise ValueError(
@@ -69,13 +84,17 @@ class EdgeConfidence(NamedTuple):
                 f"{min_frequency}"
             )
         count = len(self.adjacency)
-        return self.edges**2 / ((2 * min_frequency - 1) * count * (count - 1))
+        shares = self.connected.triu(1) if connections else self.frequencies
+        tried = count * (count - 1) / (2 if connections else 1)
+        bound = self.edges**2 / ((2 * min_frequency - 1) * tried)
+        return min(bound, float((shares >= min_frequency).sum()))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Sampling:
     replicates: int = 100
     resampling: Resampling = "halves"
+    blocks: Any = None
     level: float = 0.95
     n_jobs: int | None = None
 
@@ -91,14 +110,24 @@ def edge_confidence(call: _ConfidenceCall) -> EdgeConfidence:
     """Learns the graph of a table and of many samples of its rows.
 
     An edge that most samples have does not depend on a few rows. That says nothing about errors
-    that all samples share: a wrong model, an unobserved common cause, or a direction that no data
-    of this kind can tell (:func:`causal_limits`).
+    that all samples share: a wrong model, or an unobserved common cause.
+
+    A direction is open in a sample if an equally good graph of the same model has it the other way
+    (:func:`causal_limits`). Such an edge counts a half each way, so its frequency is at most 1/2 in
+    these samples, whereas ``connected`` counts it as one. Directions are told by models of curved
+    effects, by noises of one variance, by interventions that set one end alone, and by constraints;
+    with ``kinds`` also between columns of different kinds and between counts. If the variances of
+    all columns are equal up to chance, as in a standardised table, they tell no direction.
 
     Args:
         table: [n, M], as in :func:`causal_fit`; n >= 4.
         replicates: number of samples, 2 or more.
         resampling: "halves" (half of the rows, without replacement, in complementary pairs) or
             "bootstrap" (n rows, with replacement).
+        blocks: rows that stay together in a sample: the length of blocks of rows that follow each
+            other, for time series, or the block of each row, such as a person who was measured
+            several times; or the name of a column, as for ``groups``. Halves are of the blocks, and
+            "bootstrap" draws as many blocks as there are.
         level: of the intervals of weights.
         n_jobs: number of samples to fit at the same time, as in joblib, which is needed unless this
             is None or 1. They run in threads, or in the backend of ``joblib.parallel_config``. The
@@ -123,9 +152,18 @@ def edge_confidence(call: _ConfidenceCall) -> EdgeConfidence:
     Sources: Friedman, Goldszmidt, Wyner, UAI 1999; Meinshausen, Buehlmann, JRSS B 2010; Shah,
         Samworth, JRSS B 2013 (complementary pairs).
     """
-    values, names, arguments = call_arguments("edge_confidence", call)
+    given = table_of("edge_confidence", call)
+    table, blocks = taken_column("edge_confidence", "blocks", given, call.blocks)
+    if isinstance(call.blocks, str) and call.blocks == call.groups:
+        table = given  # groups take the column out
+    labels = row_labels(table)
+    values, names, arguments = call_arguments("edge_confidence", replace(call, table=table))
+    rows = len(values) if values.dim() > 0 else 0
+    blocks = row_blocks("edge_confidence", blocks, rows, labels)
     warn_of_few_rows("[edge_confidence] table", values, names, stacklevel=4)
     fitted = fit_quietly(values, arguments)
+    place = "[edge_confidence] table"
+    warn_of_table(place, values, fitted.adjacency, fitted.model, arguments, names, stacklevel=4)
     with progress_calls("edge_confidence", call.progress) as told:
         return confidence_of(
             values,
@@ -133,6 +171,7 @@ def edge_confidence(call: _ConfidenceCall) -> EdgeConfidence:
             arguments,
             replicates=call.replicates,
             resampling=call.resampling,
+            blocks=blocks,
             level=call.level,
             n_jobs=call.n_jobs,
             label="edge_confidence",
@@ -147,6 +186,7 @@ def confidence_of(
     *,
     replicates: int,
     resampling: Resampling = "halves",
+    blocks: Sequence[int] = (),
     level: float = 0.95,
     n_jobs: int | None = None,
     label: str,
@@ -164,7 +204,11 @@ def confidence_of(
     if rows < 4:
         raise ValueError(f"[{label}] table: expected at least 4 rows to sample from, got {rows}")
     edges = adjacency.nonzero()
-    samples = _Samples(values, adjacency, arguments, resampling)
+    if blocks and len(set(blocks)) < 4:
+        raise ValueError(
+            f"[{label}] blocks: expected at least 4 to sample from, got {len(set(blocks))}"
+        )
+    samples = _Samples(values, adjacency, arguments, resampling, list(blocks))
     sums = [torch.zeros(count, count, dtype=torch.float64) for _ in range(3)]
     weights = []
     for *found, own in _in_parallel(label, samples, replicates, n_jobs):
@@ -193,10 +237,11 @@ class _Samples:
     adjacency: Tensor
     arguments: dict[str, Any]
     resampling: Resampling
+    blocks: list[int]
 
     def __call__(self, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Whether sample ``number`` has an edge, an edge in either direction and a path between two
-        columns, and the weights [1, E] of the whole table's edges in it."""
+        """How far sample ``number`` has an edge, an edge in either direction and a path between two
+        columns, 0 to 1, and the weights [1, E] of the whole table's edges in it."""
         return operators.causal_edge_samples(
             self.values,
             **self.arguments,
@@ -204,32 +249,28 @@ class _Samples:
             resampling=self.resampling,
             first=number,
             count=1,
+            blocks=self.blocks,
         )
 
 
-def check_frequency(label: str, min_frequency: float) -> None:
+def check_frequency(label: str, frequency: float, argument: str = "min_frequency") -> None:
     """Raises a ValueError for a number outside the range of a frequency."""
-    if not 0 <= min_frequency <= 1:
+    if not 0 <= frequency <= 1:
         raise ValueError(
-            f"[{label}] min_frequency: expected a number from 0 to 1, got {describe(min_frequency)}"
+            f"[{label}] {argument}: expected a number from 0 to 1, got {describe(frequency)}"
         )
 
 
-def check_samples(
-    label: str,
-    confidence: int,
-    resampling: Resampling,
-    min_frequency: float | None,
-    n_jobs: int | None,
-) -> None:
-    """Raises a ValueError for options that are wrong, even if no samples are drawn."""
-    check_sampling(label, resampling, n_jobs)
-    if min_frequency is not None:
-        if not confidence:
-            raise ValueError(
-                f"[{label}] min_frequency: expected a number of samples, confidence, too"
-            )
-        check_frequency(label, min_frequency)
+def check_samples(label: str, fit: Any, blocks: Any) -> None:
+    """Raises a ValueError for parameters of an estimator and blocks of its fit that are wrong, even
+    without samples."""
+    check_sampling(label, fit.resampling, fit.n_jobs)
+    given = dict(min_frequency=fit.min_frequency, blocks=blocks)
+    for name, value in given.items():
+        if value is not None and not fit.confidence:
+            raise ValueError(f"[{label}] {name}: expected a number of samples, confidence, too")
+    if fit.min_frequency is not None:
+        check_frequency(label, fit.min_frequency)
 
 
 def check_sampling(label: str, resampling: Resampling, n_jobs: int | None) -> None:

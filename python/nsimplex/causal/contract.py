@@ -6,6 +6,7 @@ Without it the same calls exist, except ``set_output`` and metadata routing.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 try:
@@ -71,5 +72,29 @@ __all__ = [
     "NotFittedError",
     "TransformerMixin",
     "clone",
+    "feature_names_out",
     "wraps_output",
 ]
+
+
+def feature_names_out(estimator: Any, input_features: Sequence[str] | None) -> Any:
+    """Names of the columns that a fitted estimator returns, as scikit-learn wants them."""
+    import numpy
+
+    columns, count = estimator._fitted("columns_"), getattr(estimator, "n_features_in_", None)
+    known = getattr(estimator, "feature_names_in_", None)
+    if input_features is not None:
+        given = [str(name) for name in input_features]
+        if count is not None and len(given) != count:
+            raise ValueError(
+                f"[{type(estimator).__name__}] input_features should have length equal to number "
+                f"of features ({count}), got {len(given)}"
+            )
+        if known is not None and given != list(known):
+            raise ValueError(
+                f"[{type(estimator).__name__}] input_features is not equal to feature_names_in_"
+            )
+        names = [given[column] for column in columns]
+    else:
+        names = estimator._fitted("names_") or [f"x{column}" for column in columns]
+    return numpy.asarray(names, dtype=object)

@@ -242,6 +242,8 @@ def _edge(graph: KnownGraph, i: int, j: int, kind: str, loose: bool, place: dict
         text += f" [{figure(own['low'])}, {figure(own['high'])}]"
     if frequency is not None:
         text += f", in {frequency:.0%} of the samples"
+        if "connected" in own:
+            text += f", and in {own['connected']:.0%} in either direction"
     if "scores" in own:
         text += f", score {figure(own['scores'])}"
     text += f", {kind}" if kind else ""

@@ -27,7 +27,14 @@ from .columns import (
     numbered_pairs,
 )
 from .confidence import check_samples, confidence_of
-from .contract import BaseEstimator, NotFittedError, TransformerMixin, wraps_output
+from .contract import (
+    BaseEstimator,
+    NotFittedError,
+    TransformerMixin,
+    feature_names_out,
+    wraps_output,
+)
+from .curved_model import curved_log_likelihood, curved_model
 from .drawing import GraphPicture, draw_graph
 from .few_rows import warn_of_few_rows
 from .graph_edges import GraphEdges, edges_of
@@ -39,9 +46,12 @@ from .noise_directions import check_orientation, orient_by_noise
 from .structure import FitInterrupted, FitOptions, fit_arguments, fit_quietly
 from .table_limits import limits_of
 from .table_reading import FitTable
+from .table_warnings import warn_of_table
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
+#: The model of a graph whose directions noise has told.
+_TURNED = "noise"
 
 
 @checked_methods
@@ -73,7 +83,8 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         confidence: number of samples of the rows on which the graph is learned again, as in
             :func:`edge_confidence`; 0: none.
         resampling, n_jobs: as in :func:`edge_confidence`.
-        min_frequency: drop edges that a smaller share of the samples has; needs ``confidence``.
+        min_frequency: drop edges whose direction a smaller share of the samples has; needs
+            ``confidence``. An edge of open direction counts a half.
 
     ``fit`` sets ``n_features_in_``; ``feature_names_in_`` if the table names all columns by
     strings; ``names_`` and ``columns_`` (names and numbers of the columns kept; without names the
@@ -122,6 +133,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         tiers: Tiers = (),
         groups: Any = None,
         targets: Any = None,
+        blocks: Any = None,
         progress: bool | Callable[[int, int], Any] | None = None,
     ) -> CausalGraph:
         """Learns the graph of a table [n, M].
@@ -140,6 +152,8 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
                 or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns,
                 or their numbers in X; those on columns that are dropped do not count. In a text,
                 semicolons separate several names of one row.
+            blocks: rows that stay together in the samples of ``confidence``, as in
+                :func:`edge_confidence`; or the name of a column, as for ``groups``.
             progress: a bar or a function, as in :func:`causal_fit` and then, for the samples of
                 ``confidence``, as in :func:`edge_confidence`.
 
@@ -148,6 +162,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
             FitInterrupted: as in :func:`causal_fit`. The estimator then has the best graph so far.
 
         Warns:
+            TableWarning: as in :func:`causal_fit`.
             VarianceOrderWarning: variances alone order the columns (at most 1,000); the message has
                 the evidence.
             FewRowsWarning: as in :func:`causal_fit`.
@@ -155,8 +170,9 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         After Ctrl-C during the samples of ``confidence`` the estimator has the graph of all rows,
         without ``min_frequency``.
         """
-        self._check(X, groups, targets)
-        table = self._table.read_for_fit(X, names, dict(groups=groups, targets=targets))
+        self._check(X, groups, targets, blocks)
+        given = dict(groups=groups, targets=targets, blocks=blocks)
+        table = self._table.read_for_fit(X, names, given)
         with progress_calls(type(self).__name__, progress) as told:
             self._learn(*table, forbidden, required, tiers, told)
         return self
@@ -176,25 +192,35 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         return values if as_tensor else values.numpy()
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The Gaussian log-likelihood of another table under the linear model of the graph: each
-        column is regressed on its causes. Mean over the rows without missing values, so that a
-        search over parameters can compare graphs on rows that did not make them.
+        """The Gaussian log-likelihood of another table, in its units, under the model of the graph:
+        each column is regressed on its causes, by smooth functions with ``nonlinear`` and by lines
+        otherwise. Mean over the rows without missing values, so that a search over parameters can
+        compare graphs on rows that did not make them. Columns of ``kinds`` count as numbers.
 
         A model that was fitted with groups has the slopes within groups and one intercept for all
         rows, because new rows may be of other groups. Differences between groups then count as
         noise, so the score is lower than that of a fit without groups if groups differ much.
         Compare scores of fits that all have groups, or of fits that all have none."""
-        if hasattr(self, "adjacency_") and not hasattr(self, "linear_"):
+        lacks = not hasattr(self, "linear_") or (self.nonlinear and not hasattr(self, "curves_"))
+        if hasattr(self, "adjacency_") and lacks:
             raise NotFittedError(
-                f"[{type(self).__name__}] score: expected the linear model of a fit, which neither "
-                "a given graph nor a file of C++ or of an older version has; call fit first"
+                f"[{type(self).__name__}] score: expected the model of a fit, which neither a "
+                "given graph nor a file of C++, of an older version or of a nonlinear fit has; "
+                "call fit first"
             )
         self._fitted("linear_")
         values = self._table.chosen(X)
         values = values[~values.isnan().any(dim=1)]
         if len(values) == 0:
             raise ValueError(f"[{type(self).__name__}] X: expected a row without missing values")
-        return float(log_likelihood(values, self.linear_).mean())
+        curves = getattr(self, "curves_", None)
+        if curves is None:
+            found = log_likelihood(values, self.linear_)
+        else:
+            found = curved_log_likelihood(values, curves)
+        # Densities of the scaled columns become those of the columns.
+        units = self.deviation_.log().sum() if self.standardise else 0.0
+        return float(found.mean() - units)
 
     def limits(
         self, X: Any, level: float = 0.05, *, groups: Any = None, targets: Any = None
@@ -241,25 +267,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> Any:
         """Names of the columns that ``transform`` returns, as an array; x0, x1, .. without
         names."""
-        import numpy
-
-        columns, count = self._fitted("columns_"), getattr(self, "n_features_in_", None)
-        known = getattr(self, "feature_names_in_", None)
-        if input_features is not None:
-            given = [str(name) for name in input_features]
-            if count is not None and len(given) != count:
-                raise ValueError(
-                    f"[{type(self).__name__}] input_features should have length equal to number of "
-                    f"features ({count}), got {len(given)}"
-                )
-            if known is not None and given != list(known):
-                raise ValueError(
-                    f"[{type(self).__name__}] input_features is not equal to feature_names_in_"
-                )
-            names = [given[column] for column in columns]
-        else:
-            names = self._fitted("names_") or [f"x{column}" for column in columns]
-        return numpy.asarray(names, dtype=object)
+        return feature_names_out(self, input_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -275,13 +283,15 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
     def _fitted(self, name: str) -> Any:
         return self._table.fitted(name)
 
-    def _check(self, X: Any, groups: Any, targets: Any) -> None:
+    def _check(self, X: Any, groups: Any, targets: Any, blocks: Any) -> None:
         """Refuses parameters that are wrong or have no use for the table."""
         self._table.check_options(X)
-        self._check_orientation(groups, targets)
-        check_samples(
-            type(self).__name__, self.confidence, self.resampling, self.min_frequency, self.n_jobs
-        )
+        label = type(self).__name__
+        if self.orient_by_noise:
+            kinds = any(kind != "continuous" for _, kind in self._table.pairs_of_kinds())
+            known = dict(groups=groups is not None, targets=targets is not None, kinds=kinds)
+            check_orientation(label, self, **known)
+        check_samples(label, self, blocks)
 
     def _learn(
         self,
@@ -293,6 +303,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         tiers: Tiers,
         progress: Callable[[int, int], Any] | None,
     ) -> None:
+        blocks = rows.pop("blocks")
         self.mean_, self.deviation_ = means_and_deviations(kept.values)
         kinds, label = self._table.kinds(kept, all_names), type(self).__name__
         width: int = self._fitted("n_features_in_")
@@ -334,12 +345,12 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
             self.__dict__.pop(name, None)
         # Ctrl-C leaves a fitted graph: here, while edges are turned, and in one of the samples.
         scaled = self._table.scaled(kept.values)
-        self.linear_ = regress(scaled, self.adjacency_, **rows)
+        self._regress(scaled, rows)
         if stopped is not None:
             raise stopped
         if self.orient_by_noise:
             self._turn_edges(scaled, known)
-            self.linear_ = regress(scaled, self.adjacency_, **rows)
+            self._regress(scaled, rows)
         if self.confidence:
             self.confidence_ = confidence_of(
                 kept.values,
@@ -347,6 +358,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
                 arguments,
                 replicates=self.confidence,
                 resampling=self.resampling,
+                blocks=blocks,
                 n_jobs=self.n_jobs,
                 label=label,
                 argument="confidence",
@@ -355,7 +367,11 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
             self.frequencies_ = self.confidence_.frequencies
         if self.min_frequency is not None:
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
-            self.linear_ = regress(scaled, self.adjacency_, **rows)
+            self._regress(scaled, rows)
+        graph, model = fitted.adjacency, fitted.model
+        if self.orient_by_noise and self.noise_directions_.gain > 0:
+            graph, model = self.noise_directions_.adjacency, _TURNED
+        warn_of_table(f"[{label}] X", kept.values, graph, model, arguments, named, stacklevel=4)
         if kinds or len(self.adjacency_) > _MOST_COMPARED:
             return
         if self.standardise and rows["groups"]:
@@ -363,19 +379,11 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         if evidence := variance_evidence(scaled, self.adjacency_, **rows):
             warnings.warn(f"[{label}] {evidence}", VarianceOrderWarning, stacklevel=4)
 
-    def _check_orientation(self, groups: Any, targets: Any) -> None:
-        """Refuses what :func:`orient_by_noise` would not take into account."""
-        if not self.orient_by_noise:
-            return
-        check_orientation(
-            type(self).__name__,
-            nonlinear=bool(self.nonlinear),
-            groups=groups is not None,
-            targets=targets is not None,
-            kinds=any(kind != "continuous" for _, kind in self._table.pairs_of_kinds()),
-            likelihood=self.missing == "likelihood",
-            confidence=bool(self.confidence),
-        )
+    def _regress(self, values: Tensor, rows: dict[str, Any]) -> None:
+        """Fits the models by which ``score`` compares tables."""
+        self.linear_ = regress(values, self.adjacency_, **rows)
+        curved = self.nonlinear and not rows["groups"]
+        self.curves_ = curved_model(values, self.adjacency_) if curved else None
 
     def _turn_edges(self, values: Tensor, known: dict[str, Any]) -> None:
         """Turns edges of the fit by the noises of the table, and ranks pairs by their weights."""

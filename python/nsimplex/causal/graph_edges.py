@@ -18,7 +18,10 @@ class GraphEdge(NamedTuple):
     effect: str
     weight: float
     score: float  #: as in :class:`CausalFit`; NaN in a graph that was not learned
-    frequency: float | None  #: share of the samples that have it; None without ``confidence``
+    #: share of the samples that have it in this direction, as in :class:`EdgeConfidence`; None
+    #: without ``confidence``
+    frequency: float | None
+    connected: float | None  #: share of the samples that have it in either direction
     low: float | None  #: interval of the weight
     high: float | None
 
@@ -40,8 +43,9 @@ def edges_of(graph: Any) -> GraphEdges:
     sure = getattr(graph, "confidence_", None)
     found = []
     for i, j in adjacency.nonzero().tolist():
-        matrices = (sure.frequencies, sure.low, sure.high) if sure else ()
-        figures = [each[i, j].item() for each in matrices] or [None] * 3
+        matrices = (sure.frequencies, sure.connected, sure.low, sure.high) if sure else ()
+        figures = [each[i, j].item() for each in matrices] or [None] * 4
         known = (adjacency[i, j].item(), scores[i, j].item(), *figures)
         found.append(GraphEdge(names[i], names[j], *known))
-    return GraphEdges(sorted(found, key=lambda edge: (-(edge.frequency or 0), -edge.score)))
+    rank = lambda edge: (-(edge.frequency or 0), -(edge.connected or 0), -edge.score)
+    return GraphEdges(sorted(found, key=rank))

@@ -21,7 +21,9 @@ class KnownGraph(NamedTuple):
 
     adjacency: Tensor
     names: list[str]
-    figures: dict[str, Tensor]  # scores, frequencies, low, high, as far as they are known
+    figures: dict[
+        str, Tensor
+    ]  # scores, frequencies, connected, low, high, as far as they are known
 
     def said(self, i: int, j: int) -> dict[str, float]:
         return {name: matrix[i, j].item() for name, matrix in self.figures.items()}
@@ -37,7 +39,12 @@ def known_graph(
             names = [str(name) for name in graph.get_feature_names_out()]
         own = {"scores": getattr(graph, "scores_", None)}
         if sure := getattr(graph, "confidence_", None):
-            own |= {"frequencies": sure.frequencies, "low": sure.low, "high": sure.high}
+            own |= {
+                "frequencies": sure.frequencies,
+                "connected": sure.connected,
+                "low": sure.low,
+                "high": sure.high,
+            }
         figures = own | {name: value for name, value in figures.items() if value is not None}
     else:
         adjacency, own_names, _ = graph_matrix(function, "graph", graph)
@@ -68,8 +75,8 @@ def known_graph(
 
 @checked
 def to_networkx(graph: Any, names: Names | None = None) -> Any:
-    """A ``networkx.DiGraph`` of all columns, with ``weight``, and ``score``, ``frequency``, ``low``
-    and ``high`` as far as they are known.
+    """A ``networkx.DiGraph`` of all columns, with ``weight``, and ``score``, ``frequency``,
+    ``connected``, ``low`` and ``high`` as far as they are known.
 
     Args:
         graph, names: as in :func:`draw_graph`.

@@ -28,8 +28,14 @@ from .pipeline_files import fitted_state, read_state, saved_parameters
 
 # Fitted attributes that say nothing about a graph that the user gives.
 _OF_THE_FIT = (
-    "scores_", "model_", "linear_", "confidence_", "frequencies_", "noise_directions_"
-)  # fmt: skip
+    "scores_",
+    "model_",
+    "linear_",
+    "curves_",
+    "confidence_",
+    "frequencies_",
+    "noise_directions_",
+)
 
 
 @checked_methods
@@ -81,12 +87,14 @@ class CausalPipeline(CausalGraph):
         tiers: Tiers = (),
         groups: Any = None,
         targets: Any = None,
+        blocks: Any = None,
         progress: bool | Callable[[int, int], Any] | None = None,
     ) -> CausalPipeline:
         """Learns and embeds the graph of a table [n, M]; the arguments are those of
         :meth:`CausalGraph.fit`. After Ctrl-C, :meth:`embed` embeds the graph that was reached."""
-        self._check(X, groups, targets)
-        table = self._table.read_for_fit(X, names, dict(groups=groups, targets=targets))
+        self._check(X, groups, targets, blocks)
+        given = dict(groups=groups, targets=targets, blocks=blocks)
+        table = self._table.read_for_fit(X, names, given)
         with progress_calls(type(self).__name__, progress) as told:
             self._learn(*table, forbidden, required, tiers, told)
         return self.embed()

@@ -14,7 +14,15 @@ from .._printable import printable
 from .columns import Columns, whole
 from .frames import frame_labels, is_anndata, is_frame, is_pandas, is_series, listed
 
-__all__ = ["row_groups", "row_targets", "row_values", "taken_column", "without_column"]
+__all__ = [
+    "check_different_columns",
+    "row_blocks",
+    "row_groups",
+    "row_targets",
+    "row_values",
+    "taken_column",
+    "without_column",
+]
 
 
 def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[Any, Any]:
@@ -34,6 +42,16 @@ def taken_column(function: str, argument: str, table: Any, name: Any) -> tuple[A
     return without_column(table, name), values
 
 
+def check_different_columns(function: str, beside: Mapping[str, str]) -> None:
+    """Refuses one column for two arguments; rows of a group may be a block."""
+    for name, other in (("targets", "groups"), ("blocks", "targets")):
+        if beside.get(name) is not None and beside.get(name) == beside.get(other):
+            raise ValueError(
+                f"[{function}] {name}: expected another column than {other}, got {beside[name]!r} "
+                "for both"
+            )
+
+
 def without_column(table: Any, name: str) -> Any:
     """A data frame without one of its columns; other tables as they are."""
     known = frame_labels(table)
@@ -41,25 +59,45 @@ def without_column(table: Any, name: str) -> Any:
 
 
 def row_groups(
-    function: str, groups: Any, rows: int, labels: Sequence[Any] | None = None
+    function: str,
+    groups: Any,
+    rows: int,
+    labels: Sequence[Any] | None = None,
+    argument: str = "groups",
 ) -> list[int]:
     """Groups as numbers 0, 1, .. in the order of their first rows; none for no groups.
 
     Args:
         labels: of the rows, as in :func:`row_values`.
+        argument: the name of the argument in messages, a plural.
     """
-    values = row_values(function, "groups", groups, rows, labels)
+    values = row_values(function, argument, groups, rows, labels)
     seen: dict[Any, int] = {}
     for row, value in enumerate(values):
         if _is_missing(value):
-            raise ValueError(f"[{function}] groups: expected a group in row {row}, got {value}")
+            raise ValueError(
+                f"[{function}] {argument}: expected a {argument[:-1]} in row {row}, got {value}"
+            )
         if not isinstance(value, Hashable):
             raise TypeError(
-                f"[{function}] groups: expected one value per row, got {describe(value)} in row "
-                f"{row}"
+                f"[{function}] {argument}: expected one value per row, got {describe(value)} in "
+                f"row {row}"
             )
         seen.setdefault(value, len(seen))
     return [seen[value] for value in values]
+
+
+def row_blocks(
+    function: str, blocks: Any, rows: int, labels: Sequence[Any] | None = None
+) -> list[int]:
+    """The number of each row's block; none for no blocks. A whole number is the length of blocks of
+    rows that follow each other."""
+    length = None if isinstance(blocks, str) else whole(blocks)
+    if length is None:
+        return row_groups(function, blocks, rows, labels, "blocks")
+    if length < 1:
+        raise ValueError(f"[{function}] blocks: expected at least 1 row per block, got {length}")
+    return [row // length for row in range(rows)]
 
 
 def row_targets(

@@ -29,6 +29,7 @@ from .columns import (
 from .few_rows import warn_of_few_rows
 from .frames import column_names, frame_labels, plain_table, row_labels
 from .rows import row_groups, row_targets, taken_column
+from .table_warnings import warn_of_table
 from .watched_fit import run_watched
 
 _P = ParamSpec("_P")
@@ -177,13 +178,17 @@ def causal_fit(call: FitCall) -> CausalFit:
             It is a KeyboardInterrupt, which other estimators raise.
 
     Warns:
+        TableWarning: the table has something that the fit does not assume; the message says what.
         FewRowsWarning: the table has two rows, or fewer rows than columns; or with missing values a
             column has fewer than six values for each column of the table.
     """
     values, names, arguments = call_arguments("causal_fit", call)
     warn_of_few_rows("[causal_fit] table", values, names, stacklevel=4)
     with progress_calls("causal_fit", call.progress) as told:
-        return fit_quietly(values, arguments, told)
+        fitted = fit_quietly(values, arguments, told)
+    place = "[causal_fit] table"
+    warn_of_table(place, values, fitted.adjacency, fitted.model, arguments, names, stacklevel=4)
+    return fitted
 
 
 def places_with_words(function: str, kinds: Any, table: Any) -> set[int]:
@@ -199,11 +204,16 @@ def places_with_words(function: str, kinds: Any, table: Any) -> set[int]:
     return {column for column, kind in pairs if kind in ("binary", "category")}
 
 
+def table_of(function: str, call: FitCall) -> Any:
+    """A table whose columns can be chosen by name."""
+    given = call.table
+    return given if isinstance(given, Tensor) else plain_table(f"[{function}] table", given)
+
+
 def call_arguments(function: str, call: FitCall) -> tuple[Tensor, list[str], dict[str, Any]]:
     """The numbers of a table, the names of its columns, and the other arguments of operators that
     fit a graph."""
-    given = call.table
-    table = given if isinstance(given, Tensor) else plain_table(f"[{function}] table", given)
+    table = table_of(function, call)
     table, groups = taken_column(function, "groups", table, call.groups)
     table, targets = taken_column(function, "targets", table, call.targets)
     words = places_with_words(function, call.kinds, table)

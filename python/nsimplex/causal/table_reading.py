@@ -31,7 +31,14 @@ from .frames import (
     row_labels,
 )
 from .graphs import UsableTable, screen_columns, usable_table
-from .rows import row_groups, row_targets, taken_column, without_column
+from .rows import (
+    check_different_columns,
+    row_blocks,
+    row_groups,
+    row_targets,
+    taken_column,
+    without_column,
+)
 from .table_files import FileTable, read_table_file
 
 __all__ = ["FitTable"]
@@ -56,46 +63,38 @@ class FitTable:
         self, X: Any, names: Names, given: dict[str, Any]
     ) -> tuple[UsableTable, list[str], dict[str, Any]]:
         """The table of a fit, the names of all its columns, and what is known of the rows that it
-        keeps. ``given``: groups and targets. Sets the attributes that describe the table."""
+        keeps. ``given``: groups, targets and blocks. Sets the attributes of the table."""
         label = self.label
         beside = {name: own for name, own in given.items() if isinstance(own, str)}
-        self.of.rows_of_fit_ = {
-            name: beside.get(name) for name, own in given.items() if own is not None
-        }
-        if len(set(beside.values())) < len(beside):
-            raise ValueError(
-                f"[{label}] targets: expected another column than groups, got "
-                f"{given['targets']!r} for both"
-            )
+        of_graph = [name for name in ("groups", "targets") if given[name] is not None]
+        self.of.rows_of_fit_ = {name: beside.get(name) for name in of_graph}
+        check_different_columns(label, beside)
         if isinstance(X, (str, os.PathLike)):
             file = self.read(X, beside, reset=True)
             X, rows = file.table, {name: file.beside.get(name, given[name]) for name in given}
         else:
-            X = self.plain(X)
-            rows = dict(given)
-            for name in rows:
-                X, rows[name] = taken_column(label, name, X, rows[name])
+            whole = self.plain(X)
+            rows = {name: taken_column(label, name, whole, own)[1] for name, own in given.items()}
+            X = whole
+            for column in beside.values():
+                X = without_column(X, column)
         self.of.row_columns_ = list(beside.values())
         kept, all_names = self._kept(X, names)
-        if rows["groups"] is None and rows["targets"] is None:
-            return kept, all_names, dict(groups=[], targets=[])
-        whole = self._checked(X, reset=False).values
-        used = torch.arange(len(whole))
+        if all(own is None for own in rows.values()):
+            return kept, all_names, {name: [] for name in rows}
+        values = self._checked(X, reset=False).values
+        used = torch.arange(len(values))
         if len(kept.values) < len(used):
-            columns = ~whole.isnan().all(dim=0) if self.of.drop else slice(None)
-            used = used[~whole[:, columns].isnan().any(dim=1)]
+            filled = ~values.isnan().all(dim=0) if self.of.drop else slice(None)
+            used = used[~values[:, filled].isnan().any(dim=1)]
         labels = row_labels(X)
-        own = KeptColumns(all_names, self.of.n_features_in_, kept.columns)
-        groups = row_groups(label, rows["groups"], len(whole), labels)
-        targets = row_targets(label, rows["targets"], len(whole), own, labels)
-        return (
-            kept,
-            all_names,
-            {
-                name: [values[row] for row in used.tolist()] if values else []
-                for name, values in (("groups", groups), ("targets", targets))
-            },
-        )
+        columns = KeptColumns(all_names, self.of.n_features_in_, kept.columns)
+        groups = row_groups(label, rows["groups"], len(values), labels)
+        targets = row_targets(label, rows["targets"], len(values), columns, labels)
+        blocks = row_blocks(label, rows["blocks"], len(values), labels)
+        known = dict(groups=groups, targets=targets, blocks=blocks)
+        chosen = {name: [own[row] for row in used.tolist()] for name, own in known.items() if own}
+        return kept, all_names, {name: chosen.get(name, []) for name in known}
 
     def chosen(self, X: Any) -> Tensor:
         """The kept columns of a table, scaled."""

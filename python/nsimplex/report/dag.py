@@ -18,6 +18,11 @@ _MOST_DRAWN = 60  # nodes of a picture
 
 _MOST_ROWS = 200
 
+_INTERVALS = (
+    '<p class="muted">An edge whose direction a sample leaves open counts a half there. The '
+    "interval of a weight belongs to the graph shown: it is right if the other causes of the "
+    "effect are.</p>"
+)
 _MOST_LONE = 100  # names of nodes without edges
 
 
@@ -71,11 +76,13 @@ def _picture(graph: LearnedGraph, edges: list[Edge], chosen: Sequence[str]) -> s
 
 
 def _sure(edge: Edge) -> list[str]:
-    """The share of the samples that have an edge, and the interval of its weight."""
+    """The shares of the samples that have an edge in its direction and in either, and the interval
+    of its weight."""
     if edge.sure is None:
-        return ["–", "–"]
+        return ["–", "–", "–"]
     ends = f"{figure(edge.sure.low)} to {figure(edge.sure.high)}"
-    return [f"{edge.sure.frequency:.0%}", "–" if np.isnan(edge.sure.low) else ends]
+    shares = [f"{edge.sure.frequency:.0%}", f"{edge.sure.connected:.0%}"]
+    return [*shares, "–" if np.isnan(edge.sure.low) else ends]
 
 
 def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
@@ -101,10 +108,12 @@ def _table(graph: LearnedGraph, edges: list[Edge]) -> str:
         verb = "is" if len(edges) == _MOST_ROWS + 1 else "are"
         left = f"<p>{more} {verb} left out of this table; {files} them all.</p>"
     header = ["cause", "effect", "weight", "score"]
-    header += ["in samples", "95 % interval"] if sampled else []
+    header += ["direction in samples", "connection in samples", "95 % interval"] if sampled else []
     header += ["direction"] if loose else []
     header += ["true weight", "edge"] if known else []
-    return f"<h3>Edges by score</h3>{table(header, body, kind='names')}{left}"
+    order = "share of the samples" if sampled else "score"
+    note = _INTERVALS if sampled else ""
+    return f"<h3>Edges by {order}</h3>{note}{table(header, body, kind='names')}{left}"
 
 
 def _matrices(graph: LearnedGraph) -> str:

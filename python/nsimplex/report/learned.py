@@ -18,6 +18,8 @@ RIGHT, REVERSED, EXTRA, MISSING = "right", "reversed", "extra", "missing"
 
 _LIMITS, _NOISES = "causal_limits", "noise_directions"  # kinds of lines
 
+_FIGURES = ("frequency", "connected", "low", "high")  # of confidence.csv
+
 LEARNED = ""  #: of edges where no true graph is known
 
 
@@ -25,7 +27,8 @@ LEARNED = ""  #: of edges where no true graph is known
 class Confidence:
     """What samples of the rows say about an edge; NaN is unknown."""
 
-    frequency: float
+    frequency: float  #: share that have it in this direction
+    connected: float  #: share that have it in either direction
     low: float  #: of the interval of the weight
     high: float
 
@@ -100,8 +103,8 @@ class LearnedGraph:
     reversible: set[tuple[str, str]] = field(default_factory=set)  #: cause and effect
 
     def edges(self) -> list[Edge]:
-        """Learned edges and missing ones, the highest score first; edges without a score come
-        last."""
+        """Learned edges and missing ones. The surest edges come first where samples were drawn, or
+        else the highest score; edges without either come last."""
         there = self.weights != 0
         kinds = np.full(there.shape, LEARNED, dtype=object)
         shown = there
@@ -122,9 +125,14 @@ class LearnedGraph:
             pair = (self.names[i], self.names[j])
             loose = bool(there[i, j]) and pair in self.reversible
             edges.append(Edge(i, j, float(weight), score, kinds[i, j], self.sure.get(pair), loose))
-        return sorted(
-            edges, key=lambda e: (-e.score if e.score == e.score else np.inf, -abs(e.weight))
-        )
+        return sorted(edges, key=_rank)
+
+
+def _rank(edge: Edge) -> tuple[float, ...]:
+    """Of an edge in a table; a smaller one comes first."""
+    sure = edge.sure
+    sampled = (-sure.frequency, -sure.connected) if sure else (0.0, 0.0)
+    return (*sampled, -edge.score if edge.score == edge.score else np.inf, -abs(edge.weight))
 
 
 def _cleaned(matrix: np.ndarray, missing: float) -> np.ndarray:
@@ -181,7 +189,7 @@ def _confidence(path: Path) -> dict[tuple[str, str], Confidence]:
     for row in rows[1:]:
         own = dict(zip(rows[0], row))
         try:
-            figures = [float(own[name] or "nan") for name in ("frequency", "low", "high")]
+            figures = [float(own[name] or "nan") for name in _FIGURES]
             found[own["cause"], own["effect"]] = Confidence(*figures)
         except (KeyError, ValueError):
             continue

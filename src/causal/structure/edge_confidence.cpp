@@ -2,7 +2,6 @@
 // spreads the samples over threads and machines, and calls the operator of some samples.
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <nsimplex/causal.h>
 #include <torch/library.h>
 
@@ -12,7 +11,6 @@
 #include <mutex>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,9 +18,12 @@
 #include "causal/option_names.h"
 #include "causal/structure/fit_arguments.h"
 #include "causal/structure/linear_model.h"
+#include "causal/structure/sampled_rows.h"
+#include "causal/structure/told_directions.h"
 #include "causal/tensors.h"
 #include "support/interruptible.h"
 #include "support/parallel.h"
+#include "support/require.h"
 
 namespace nsimplex {
 namespace {
@@ -53,116 +54,27 @@ Tensor moderate_columns(const Tensor& table, const CausalFitOptions& options) {
   return options.kinds.empty() ? times_power(table, -large_exponent(table)) : table;
 }
 
-// The rows of a sample. Both halves of a pair come from one permutation.
-Tensor rows_of_sample(int64_t rows, int64_t number, Resampling resampling, int64_t seed) {
-  constexpr uint64_t kStep = 1'000'003, kPositive = ~uint64_t{0} >> 1;
-  const bool halves = resampling == Resampling::halves;
-  const auto pair = static_cast<uint64_t>(halves ? number / 2 : number);
-  const at::Generator generator =
-      at::detail::createCPUGenerator((static_cast<uint64_t>(seed) * kStep + pair) & kPositive);
-  if (!halves) return at::randint(rows, {rows}, generator, at::kLong);
-  const int64_t half = rows / 2;
-  return at::randperm(rows, generator, at::kLong).narrow(0, number % 2 == 0 ? 0 : half, half);
-}
+// What a sample says. Columns that say nothing there have no edges.
+struct SampleGraph {
+  Tensor weights;  // float64 [M, M]
+  Tensor told;     // bool [M, M]: told_graph()
+};
 
-// The options for a table of some rows only.
-CausalFitOptions options_of_rows(const CausalFitOptions& options, const Tensor& rows) {
-  CausalFitOptions own = options;
-  const int64_t* chosen = rows.const_data_ptr<int64_t>();
-  for (int64_t k = 0; k < rows.numel(); ++k) {
-    const auto to = static_cast<size_t>(k), from = static_cast<size_t>(chosen[k]);
-    if (!options.groups.empty()) own.groups[to] = options.groups[from];
-    if (!options.targets.empty()) own.targets[to] = options.targets[from];
-  }
-  const auto count = static_cast<size_t>(rows.numel());
-  if (!own.groups.empty()) own.groups.resize(count);
-  if (!own.targets.empty()) own.targets.resize(count);
-  return own;
-}
-
-// The options for a table of some columns only, by their places there; -1 for the other columns.
-CausalFitOptions options_among(CausalFitOptions options, const std::vector<int64_t>& place) {
-  const auto at = [&](int64_t column) { return place[static_cast<size_t>(column)]; };
-  const auto keep_edges = [&](std::vector<CausalEdge>& edges) {
-    std::erase_if(
-        edges, [&](const CausalEdge& edge) { return at(edge.cause) < 0 || at(edge.effect) < 0; });
-    for (CausalEdge& edge : edges) edge = {at(edge.cause), at(edge.effect)};
-  };
-  const auto keep_columns = [&](auto& values) {
-    if (values.empty()) return;
-    size_t to = 0;
-    for (size_t column = 0; column < place.size(); ++column) {
-      if (place[column] >= 0) values[to++] = values[column];
-    }
-    values.resize(to);
-  };
-  keep_edges(options.constraints.forbidden);
-  keep_edges(options.constraints.required);
-  keep_columns(options.constraints.tiers);
-  keep_columns(options.kinds);
-  keep_columns(options.names);
-  for (std::vector<int64_t>& own : options.targets) {
-    std::erase_if(own, [&](int64_t column) { return at(column) < 0; });
-    for (int64_t& column : own) column = at(column);
-  }
-  return options;
-}
-
-// int64 [k]: the columns of a sample that a fit accepts. Values that are missing and rows with an
-// intervention on a column do not count. The column must vary within groups; with groups, or
-// interventions on it, its regression needs three degrees of freedom.
-Tensor usable_columns(const Tensor& table, const CausalFitOptions& options) {
-  constexpr int64_t kLeastFree = 3;
-  const int64_t rows = table.size(0), columns = table.size(1);
-  Tensor unused = table.isnan();
-  auto left_out = unused.accessor<bool, 2>();
-  std::vector<bool> targeted(static_cast<size_t>(columns));
-  for (size_t row = 0; row < options.targets.size(); ++row) {
-    for (const int64_t column : options.targets[row]) {
-      if (column < 0 || column >= columns) return at::arange(columns);  // the fit refuses it
-      left_out[static_cast<int64_t>(row)][column] = true;
-      targeted[static_cast<size_t>(column)] = true;
-    }
-  }
-  const auto values = table.accessor<double, 2>();
-  std::vector<int64_t> kept;
-  for (int64_t column = 0; column < columns; ++column) {
-    std::unordered_map<int64_t, double> first;  // value of each group
-    double own = std::numeric_limits<double>::quiet_NaN();
-    int64_t used = 0;
-    bool varies = false;
-    for (int64_t row = 0; row < rows; ++row) {
-      if (left_out[row][column]) continue;
-      const double value = values[row][column];
-      if (!options.groups.empty()) {
-        own = first.emplace(options.groups[static_cast<size_t>(row)], value).first->second;
-      } else if (used == 0) {
-        own = value;
-      }
-      varies = varies || own != value;
-      ++used;
-    }
-    const int64_t groups = std::max<int64_t>(std::ssize(first), 1);
-    const bool counted = !options.groups.empty() || targeted[static_cast<size_t>(column)];
-    if (varies && (!counted || used - groups + 1 >= kLeastFree)) kept.push_back(column);
-  }
-  return at::tensor(at::IntArrayRef(kept), at::kLong);
-}
-
-// The graph of a sample; columns that say nothing there have no edges.
-Tensor graph_of_sample(const Tensor& table, const CausalFitOptions& options) {
+SampleGraph graph_of_sample(const Tensor& table, const CausalFitOptions& options, bool scaled) {
+  const int64_t columns = table.size(1);
   const Tensor kept = usable_columns(table, options);
-  if (kept.numel() == table.size(1)) return causal_fit(table, options).adjacency;
-  Tensor graph = at::zeros({table.size(1), table.size(1)}, at::kDouble);
-  if (kept.numel() < 2) return graph;
-  std::vector<int64_t> place(static_cast<size_t>(table.size(1)), -1);
+  SampleGraph found{at::zeros({columns, columns}, at::kDouble),
+                    at::zeros({columns, columns}, at::kBool)};
+  if (kept.numel() < 2) return found;
+  std::vector<int64_t> place(static_cast<size_t>(columns), -1);
   for (int64_t k = 0; k < kept.numel(); ++k) {
     place[static_cast<size_t>(kept.const_data_ptr<int64_t>()[k])] = k;
   }
-  const Tensor inside =
-      causal_fit(table.index_select(1, kept), options_among(options, place)).adjacency;
-  graph.index_put_({kept.unsqueeze(1), kept}, inside);
-  return graph;
+  const CausalFitOptions own = options_among(options, place);
+  const CausalFit fit = causal_fit(table.index_select(1, kept), own);
+  found.weights.index_put_({kept.unsqueeze(1), kept}, fit.adjacency);
+  found.told.index_put_({kept.unsqueeze(1), kept}, told_graph(fit, own, scaled));
+  return found;
 }
 
 // Which columns have a directed path to which; bool [M, M].
@@ -182,18 +94,22 @@ Tensor closure_of(const Tensor& edges) {
 
 // Sums over some samples.
 struct Samples {
-  Tensor edges, connected, ancestors;  ///< float64 [M, M]: numbers of samples
-  Tensor weights;                      ///< [samples, edges of the graph of all rows]
+  /// float64 [M, M]: numbers of samples. An open direction counts a half, and so does a path that
+  /// some graphs of the equivalence class have.
+  Tensor edges, connected, ancestors;
+  Tensor weights;  ///< [samples, edges of the graph of all rows]
 };
 
 class Sampler {
  public:
-  Sampler(const Tensor& table, const Tensor& graph, CausalFitOptions options, Resampling resampling)
+  Sampler(const Tensor& table, const Tensor& graph, CausalFitOptions options,
+          const EdgeConfidenceOptions& drawn)
       : table_(moderate_columns(table, options)),
         graph_(graph),
         places_((graph != 0).flatten().nonzero().flatten()),
+        scaled_(options.standardise || (options.kinds.empty() && has_one_variance(table))),
         options_(std::move(options)),
-        resampling_(resampling) {}
+        draws_{table.size(0), rows_of_blocks(drawn.blocks), drawn.resampling, options_.seed} {}
 
   // The samples first .. first + count - 1. They run at once on torch's threads. Sums of whole
   // numbers do not depend on the order. `done` is called by one thread at a time.
@@ -204,18 +120,24 @@ class Sampler {
     std::mutex mutex;
     int64_t finished = 0;
     parallel_tasks(count, [&](int64_t task, int) {
-      const Tensor rows = rows_of_sample(table_.size(0), first + task, resampling_, options_.seed);
+      const Tensor rows = draws_.rows_of(first + task);
       const Tensor table = table_.index_select(0, rows);
       const CausalFitOptions own = options_of_rows(options_, rows);
-      const Tensor found = graph_of_sample(table, own), edges = found != 0,
-                   paths = closure_of(edges);
+      const auto [found, told] = graph_of_sample(table, own, scaled_);
+      const Tensor either = told.logical_or(told.t()),
+                   sure = told.logical_and(told.t().logical_not());
+      const auto half_of = [](const Tensor& one, const Tensor& other) {
+        return (one.to(at::kDouble) + other.to(at::kDouble)) / 2;
+      };
+      const Tensor directions = half_of(told, sure),
+                   paths = half_of(closure_of(told), closure_of(sure));
       const Tensor weights =
           own.nonlinear || !own.kinds.empty()
-              ? at::where(edges, found, kNoWeight)
+              ? at::where(found != 0, found, kNoWeight)
               : linear_model(table, graph_, own.groups, own.targets).coefficients;
       const std::lock_guard lock(mutex);
-      samples.edges += edges;
-      samples.connected += edges.logical_or(edges.t());
+      samples.edges += directions;
+      samples.connected += either;
       samples.ancestors += paths;
       samples.weights.select(0, task).copy_(weights.flatten().index_select(0, places_));
       if (done) done(++finished);
@@ -233,8 +155,9 @@ class Sampler {
 
  private:
   Tensor table_, graph_, places_;
+  bool scaled_;
   CausalFitOptions options_;
-  Resampling resampling_;
+  RowDraws draws_;
 };
 
 void check_stable_frequency(double min_frequency) {
@@ -245,7 +168,8 @@ void check_stable_frequency(double min_frequency) {
 
 // The table and the graph, and options that suit them.
 std::pair<Tensor, Tensor> checked_input(const Tensor& table, const Tensor& graph,
-                                        const CausalFitOptions& fit, int64_t samples) {
+                                        const CausalFitOptions& fit,
+                                        const EdgeConfidenceOptions& drawn) {
   const Gaps gaps = fit.missing == MissingValues::likelihood ? Gaps::kept : Gaps::refused;
   std::pair both = checked_table_and_graph("[edge_confidence] ", table, graph, gaps);
   TORCH_CHECK_VALUE(both.first.size(0) >= 4,
@@ -253,23 +177,35 @@ std::pair<Tensor, Tensor> checked_input(const Tensor& table, const Tensor& graph
                     both.first.size(0));
   as_function("edge_confidence", [&] {
     check_fit_options(fit, both.first.size(0), both.first.size(1));
-    require_room("replicates", {samples, both.second.count_nonzero().item<int64_t>()});
+    if (drawn.blocks.empty()) return;
+    require_one_per_row("blocks", drawn.blocks.size(), both.first.size(0));
+    const int64_t blocks = std::ssize(rows_of_blocks(drawn.blocks));
+    require_argument(blocks >= 4, "blocks", "at least 4 to sample from", std::to_string(blocks));
+    require_room("replicates", {drawn.replicates, both.second.count_nonzero().item<int64_t>()});
   });
   return both;
 }
 
 }  // namespace
 
-Tensor EdgeConfidence::stable(double min_frequency) const {
-  TORCH_CHECK_VALUE(min_frequency >= 0 && min_frequency <= 1,
-                    "[stable] min_frequency: expected a number from 0 to 1, got ", min_frequency);
-  return at::where(frequencies >= min_frequency, adjacency, 0.0);
+Tensor EdgeConfidence::stable(double min_frequency, double min_connected) const {
+  const auto check = [](const char* argument, double share) {
+    TORCH_CHECK_VALUE(share >= 0 && share <= 1, "[stable] ", argument,
+                      ": expected a number from 0 to 1, got ", share);
+  };
+  check("min_frequency", min_frequency);
+  check("min_connected", min_connected);
+  const Tensor often = frequencies.ge(min_frequency).logical_and(connected.ge(min_connected));
+  return at::where(often, adjacency, 0.0);
 }
 
-double EdgeConfidence::expected_false(double min_frequency) const {
+double EdgeConfidence::expected_false(double min_frequency, bool connections) const {
   check_stable_frequency(min_frequency);
   const auto count = static_cast<double>(adjacency.size(0));
-  return edges * edges / ((2 * min_frequency - 1) * count * (count - 1));
+  const Tensor shares = connections ? connected.triu(1) : frequencies;
+  const double tried = count * (count - 1) / (connections ? 2 : 1);
+  const auto found = static_cast<double>(shares.ge(min_frequency).sum().item<int64_t>());
+  return std::min(edges * edges / ((2 * min_frequency - 1) * tried), found);
 }
 
 EdgeConfidence edge_confidence(const Tensor& table, const CausalFitOptions& fit,
@@ -284,8 +220,8 @@ EdgeConfidence edge_confidence(const Tensor& table, const Tensor& graph,
                     options.replicates);
   TORCH_CHECK_VALUE(options.level > 0 && options.level < 1,
                     "[edge_confidence] level: expected a number in (0, 1), got ", options.level);
-  const auto [values, adjacency] = checked_input(table, graph, fit, options.replicates);
-  const Sampler sampler(values, adjacency, fit, options.resampling);
+  const auto [values, adjacency] = checked_input(table, graph, fit, options);
+  const Sampler sampler(values, adjacency, fit, options);
   const Samples samples = sampler.run(0, options.replicates, options.progress);
   const Tensor ends = at::tensor({0.5 - options.level / 2, 0.5 + options.level / 2}, at::kDouble);
   const Tensor bounds = samples.weights.size(1) > 0 ? at::nanquantile(samples.weights, ends, 0)
@@ -310,10 +246,12 @@ struct SamplesCall {
   Tensor graph;
   std::string_view resampling;
   int64_t first = 0, count = 0;
+  at::IntArrayRef blocks;
 
   static auto fields(auto& self) {
-    return std::tuple_cat(std::tie(self.table), FitArguments::fields(self.fit),
-                          std::tie(self.graph, self.resampling, self.first, self.count));
+    return std::tuple_cat(
+        std::tie(self.table), FitArguments::fields(self.fit),
+        std::tie(self.graph, self.resampling, self.first, self.count, self.blocks));
   }
 };
 
@@ -325,20 +263,24 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> edge_samples(const SamplesCall& call)
                     " from ", first);
   const Tensor given = checked_matrix("[edge_confidence] table", call.table);
   CausalFitOptions options = fit_options("edge_confidence", call.fit, given.size(0));
-  const auto [values, adjacency] = checked_input(given, call.graph, options, count);
+  const EdgeConfidenceOptions drawn{
+      .replicates = count,
+      .resampling = as_function(
+          "edge_confidence", [&] { return parse_name<Resampling>("resampling", call.resampling); }),
+      .blocks = call.blocks.vec()};
+  const auto [values, adjacency] = checked_input(given, call.graph, options, drawn);
   const Interruptible interruptible;
   options.checkpoint = [&] { interruptible.check(); };
-  const Sampler sampler(values, adjacency, options, as_function("edge_confidence", [&] {
-                          return parse_name<Resampling>("resampling", call.resampling);
-                        }));
+  const Sampler sampler(values, adjacency, options, drawn);
   Samples samples = sampler.run(first, count, {});
   return {samples.edges, samples.connected, samples.ancestors, samples.weights};
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  const std::string schema = "causal_edge_samples(Tensor table, " + fit_schema() +
-                             ", Tensor graph, str resampling, int first, int count) -> (Tensor, "
-                             "Tensor, Tensor, Tensor)";
+  const std::string schema =
+      "causal_edge_samples(Tensor table, " + fit_schema() +
+      ", Tensor graph, str resampling, int first, int count, int[] blocks) -> "
+      "(Tensor, Tensor, Tensor, Tensor)";
   m.def(schema.c_str(), TORCH_FN(flat<&edge_samples>));
 }
 

@@ -27,6 +27,13 @@ Tensor causes_in(const Tensor& graph, int64_t effect) {
   return graph.select(1, effect).nonzero().flatten();
 }
 
+// The groups as 0, 1, ..; undefined if there are none.
+Tensor numbers_of(std::span<const int64_t> groups) {
+  if (groups.empty()) return {};
+  const Tensor given = at::tensor(at::IntArrayRef(groups.data(), groups.size()), at::kLong);
+  return std::get<1>(at::_unique(given, /*sorted=*/true, /*return_inverse=*/true));
+}
+
 // A table with the values less the means of their groups.
 Tensor less_group_means(const Tensor& table, const Tensor& groups) {
   if (!groups.defined() || groups.numel() == 0) return table;
@@ -108,11 +115,7 @@ LinearModel linear_model(const Tensor& table, const Tensor& graph, std::span<con
   const Tensor unused = rows_left_out(targets, table.size(1));
   if (table.isnan().any().item<bool>()) return regress_available(table, graph, unused);
   if (!unused.defined() && groups.empty()) return regress_all(table, graph);
-  Tensor number;  // the groups as 0, 1, ..
-  if (!groups.empty()) {
-    const Tensor given = at::tensor(at::IntArrayRef(groups.data(), groups.size()), at::kLong);
-    number = std::get<1>(at::_unique(given, /*sorted=*/true, /*return_inverse=*/true));
-  }
+  const Tensor number = numbers_of(groups);
   LinearModel model = regress_all(less_group_means(table, number), graph);
   for (int64_t effect = 0; effect < table.size(1); ++effect) {
     Tensor rows = table, own_groups = number;
@@ -132,6 +135,11 @@ LinearModel linear_model(const Tensor& table, const Tensor& graph, std::span<con
   }
   model.variances = model.variances.maximum(kModelRounding * variances_of(table));
   return model;
+}
+
+Tensor noises(const Tensor& table, const LinearModel& model, std::span<const int64_t> groups) {
+  const Tensor noise = table - table.mm(model.coefficients);
+  return groups.empty() ? noise - noise.mean(0) : less_group_means(noise, numbers_of(groups));
 }
 
 namespace {

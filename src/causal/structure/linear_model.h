@@ -33,4 +33,9 @@ LinearModel linear_model(const at::Tensor& table, const at::Tensor& graph,
                          std::span<const int64_t> groups = {},
                          const std::vector<std::vector<int64_t>>& targets = {});
 
+/// The noises [n, M] of the rows of a table without missing values: x - x coefficients, less their
+/// means, within `groups` if there are some.
+at::Tensor noises(const at::Tensor& table, const LinearModel& model,
+                  std::span<const int64_t> groups = {});
+
 }  // namespace nsimplex::causal

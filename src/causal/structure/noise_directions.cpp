@@ -57,6 +57,21 @@ double chi_squared_tail(int64_t count, double half) {
   return std::min(total, 1.0);
 }
 
+// Which columns have at most 2 sqrt(n) different values. A regression on such a column is no line
+// through a cloud of points, and noises of it say nothing about directions.
+std::vector<char> few_valued_columns(const Square& columns) {
+  std::vector<char> found;
+  const double most = 2 * std::sqrt(static_cast<double>(columns.rows()));
+  for (Eigen::Index column = 0; column < columns.cols(); ++column) {
+    std::vector<double> values(columns.col(column).begin(), columns.col(column).end());
+    std::ranges::sort(values);
+    const auto repeated = std::ranges::unique(values);
+    values.erase(repeated.begin(), repeated.end());
+    found.push_back(static_cast<double>(values.size()) <= most ? 1 : 0);
+  }
+  return found;
+}
+
 // Of a column on its causes.
 struct CausesFit {
   double variance;  // of the residual
@@ -74,6 +89,7 @@ class NoiseSearch {
         covariance_(columns.transpose() * columns / static_cast<double>(columns.rows())),
         rows_(static_cast<double>(columns.rows())),
         price_(2 * std::log(rows_)),
+        few_valued_(few_valued_columns(columns)),
         causes_(std::move(causes)),
         allowed_(allowed),
         constraints_(constraints),
@@ -83,12 +99,15 @@ class NoiseSearch {
   void set_causes(AdjacencyLists causes) { causes_ = std::move(causes); }
   bool interrupted() const { return interrupted_; }
 
+  int64_t few_valued() const { return std::ranges::count(few_valued_, 1); }
+
   double p_value() {
+    if (few_valued() == features()) return 1;
     double total = 0;
     for (int64_t column = 0; column < features(); ++column) {
-      total += negentropy_of(column, causes_of(column));
+      if (!has_few_values(column)) total += negentropy_of(column, causes_of(column));
     }
-    return chi_squared_tail(features(), rows_ * total);
+    return chi_squared_tail(features() - few_valued(), rows_ * total);
   }
 
   // Sweeps over all edges and columns until nothing changes; the decrease of the cost.
@@ -148,11 +167,16 @@ class NoiseSearch {
     return !interrupted_;
   }
 
+  bool has_few_values(int64_t column) const {
+    return few_valued_[static_cast<size_t>(column)] != 0;
+  }
+
   // Whether the cost falls by more than rounding.
   bool falls(double gain) const { return gain > kLeastDecrease * rows_; }
 
   double reverse(int64_t cause, int64_t effect) {
     if (!allowed_.allowed(effect, cause) || allowed_.required(cause, effect)) return 0;
+    if (has_few_values(cause) || has_few_values(effect)) return 0;
     if (joined_otherwise(cause, effect)) return 0;
     Causes both;
     std::ranges::set_union(causes_of(cause), causes_of(effect), std::back_inserter(both));
@@ -309,6 +333,7 @@ class NoiseSearch {
   const Square& columns_;  // [n, M]
   Square covariance_;
   double rows_, price_;
+  std::vector<char> few_valued_;
   AdjacencyLists causes_;
   const AllowedEdges& allowed_;
   const EdgeConstraints& constraints_;
@@ -327,10 +352,11 @@ TurnedGraph turned_by_noise(TableView table, TableView graph, double level,
   const AdjacencyLists given = checked_causes(graph, allowed);
   const UnitColumns unit = unit_columns(table);
   NoiseSearch search(unit.columns, given, allowed, constraints, go_on);
-  TurnedGraph result{.gain = 0, .p_value = search.p_value()};
+  TurnedGraph result{.gain = 0, .p_value = search.p_value(), .few_valued = search.few_valued()};
   if (result.p_value < level) {
     result.gain = search.improve();
-    if (table.cols() <= kMostOrdered && !search.interrupted()) {
+    // The second start would turn edges of any column.
+    if (table.cols() <= kMostOrdered && result.few_valued == 0 && !search.interrupted()) {
       AdjacencyLists found = search.causes();
       search.set_causes(given);
       double other = search.restart();

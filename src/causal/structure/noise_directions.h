@@ -16,6 +16,7 @@ struct TurnedGraph {
   Matrix adjacency;
   std::vector<CausalEdge> turned;
   double gain, p_value;
+  int64_t few_valued;  ///< columns of so few values that their edges keep their directions
   bool interrupted;
 };
 

@@ -7,13 +7,78 @@
 #include <string>
 #include <tuple>
 
+#include "causal/structure/dependent_noises.h"
 #include "causal/structure/fit_arguments.h"
+#include "causal/structure/linear_model.h"
 #include "causal/structure/noise_directions.h"
 #include "causal/structure/noise_input.h"
 #include "causal/tensors.h"
 #include "support/interruptible.h"
+#include "support/number_text.h"
 
 namespace nsimplex {
+namespace {
+
+using at::Tensor;
+
+constexpr double kDependenceLevel = 0.05;  // of tests of all pairs of noises
+
+causal::Dependence dependence_of(const Tensor& table, const Tensor& graph) {
+  const Tensor exponent = causal::large_exponent(table);
+  const Tensor values = causal::times_power(table, -exponent);
+  const causal::LinearModel model = causal::linear_model(values, graph);
+  return causal::dependent_noises(causal::noises(values, model), graph.ne(0).fill_diagonal_(false),
+                                  kDependenceLevel);
+}
+
+std::string edges_text(int64_t count) { return c10::str(count, count == 1 ? " edge" : " edges"); }
+
+// The turned graph if its noises are nearer to independent, as those of the right graph of a linear
+// model are: at most half as many pairs depend on each other, and all pairs together less. Where
+// effects are curved, noises depend on each other however edges point.
+NoiseDirections kept_if_independent(const Tensor& table, const Tensor& given, double level,
+                                    causal::TurnedGraph found) {
+  NoiseDirections result{causal::to_tensor(std::move(found.adjacency)),
+                         causal::edge_table(found.turned),
+                         found.gain,
+                         found.p_value,
+                         found.interrupted,
+                         ""};
+  const int64_t turned = result.turned.size(0);
+  const std::string p_value = number_text("%.2g", found.p_value);
+  if (found.gain <= 0) {
+    result.finding = found.p_value >= level
+                         ? c10::str("noises turned no edge (p = ", p_value, " if all are Gaussian)")
+                         : c10::str("noises are not Gaussian (p = ", p_value,
+                                    "), and no change of the graph explains them better");
+  } else {
+    const causal::Dependence before = dependence_of(table, given),
+                             after = dependence_of(table, result.adjacency);
+    const int64_t dependent = after.pairs.size(0), had = before.pairs.size(0);
+    if (2 * dependent <= had && after.total < before.total) {
+      result.finding = c10::str("noises are not Gaussian (p = ", p_value, ") and turned ",
+                                edges_text(turned), "; ", dependent,
+                                " pairs of noises depend on each other, and ", had, " did before");
+    } else {
+      result.finding =
+          c10::str("noises turned no edge: they are not Gaussian (p = ", p_value, "), but with ",
+                   edges_text(turned), " turned, ", dependent,
+                   " pairs of noises would depend on each other, and ", had,
+                   " do now, so effects may be curved or a common cause may be outside the table");
+      result.adjacency = given.clone();
+      result.turned = result.turned.narrow(0, 0, 0);
+      result.gain = 0;
+    }
+  }
+  if (found.few_valued > 0) {
+    result.finding +=
+        c10::str("; edges of ", found.few_valued, found.few_valued == 1 ? " column" : " columns",
+                 " of few values keep their directions");
+  }
+  return result;
+}
+
+}  // namespace
 
 NoiseDirections orient_by_noise(const at::Tensor& table, const at::Tensor& graph,
                                 const NoiseDirectionsOptions& options) {
@@ -26,26 +91,23 @@ NoiseDirections orient_by_noise(const at::Tensor& table, const at::Tensor& graph
                                   if (options.checkpoint) options.checkpoint();
                                   return !(options.stop && options.stop());
                                 });
-    return {causal::to_tensor(std::move(found.adjacency)), causal::edge_table(found.turned),
-            found.gain, found.p_value, found.interrupted};
+    return kept_if_independent(values, edges, options.level, std::move(found));
   });
 }
 
 namespace causal {
 namespace {
 
-std::tuple<at::Tensor, at::Tensor, double, double> oriented(const at::Tensor& table,
-                                                            const at::Tensor& graph, double level,
-                                                            const at::Tensor& forbidden,
-                                                            const at::Tensor& required,
-                                                            at::IntArrayRef tiers) {
+std::tuple<at::Tensor, at::Tensor, double, double, std::string> oriented(
+    const at::Tensor& table, const at::Tensor& graph, double level, const at::Tensor& forbidden,
+    const at::Tensor& required, at::IntArrayRef tiers) {
   const Interruptible interruptible;
   const NoiseDirections found = orient_by_noise(
       table, graph,
       {.level = level,
        .constraints = parse_constraints("orient_by_noise", forbidden, required, tiers),
        .checkpoint = [&] { interruptible.check(); }});
-  return {found.adjacency, found.turned, found.gain, found.p_value};
+  return {found.adjacency, found.turned, found.gain, found.p_value, found.finding};
 }
 
 // What is expected in place of which argument and value; empty if nothing is refused.
@@ -60,7 +122,7 @@ std::tuple<std::string, std::string, std::string> refused(bool nonlinear, bool g
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   m.def(
       "causal_orient_by_noise(Tensor table, Tensor graph, float level, Tensor forbidden, Tensor "
-      "required, int[] tiers) -> (Tensor, Tensor, float, float)",
+      "required, int[] tiers) -> (Tensor, Tensor, float, float, str)",
       TORCH_FN(oriented));
   m.def(
       "causal_refused_by_noise(bool nonlinear, bool groups, bool targets, bool kinds, bool "

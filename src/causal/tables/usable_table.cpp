@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "causal/tables/derived_columns.h"
 #include "io/input_file.h"
 #include "support/error.h"
 #include "support/random.h"
@@ -166,11 +167,27 @@ class Check {
                  .append(fault == "constant" ? " is constant" : std::string(" ").append(fault)));
       }
     }
+    if (rules_.drop) leave_out_derived();
     if (result_.dropped.empty()) return;
     const std::vector<int64_t> kept = std::move(result_.columns);
     result_.columns.resize(static_cast<size_t>(result_.values.cols()));
     std::iota(result_.columns.begin(), result_.columns.end(), int64_t{0});
     keep_columns(result_, kept);
+  }
+
+  // Of the columns that are kept so far, by their places in the table.
+  void leave_out_derived() {
+    const Matrix kept = result_.values(Eigen::all, result_.columns);
+    std::vector<std::string> names;
+    for (const int64_t column : result_.columns) names.push_back(name(column));
+    std::set<int64_t> left_out;
+    for (const DerivedColumn& each : derived_columns({kept.data(), kept.rows(), kept.cols()})) {
+      const std::string relation = relation_text(each, names);
+      const std::string& own = names[static_cast<size_t>(each.column)];
+      result_.dropped.push_back(std::string(own).append(":").append(relation, own.size()));
+      left_out.insert(result_.columns[static_cast<size_t>(each.column)]);
+    }
+    std::erase_if(result_.columns, [&](int64_t column) { return left_out.contains(column); });
   }
 
   std::set<Eigen::Index> empty_;  // columns that had no values before without_empty_columns()

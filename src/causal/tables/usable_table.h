@@ -14,7 +14,8 @@ namespace nsimplex::causal {
 
 struct UsableRules {
   MissingValues missing = MissingValues::refuse;
-  bool drop = false;  ///< leaves out constant columns and copies instead of refusing them
+  /// Leaves out constant columns and copies instead of refusing them, and derived_columns().
+  bool drop = false;
 };
 
 /// A table from which a causal graph can be learned. It has at least two rows and two columns and no

@@ -75,7 +75,7 @@ def test_confidence_is_colour():
     graph = CausalGraph(confidence=20, standardise=True).fit(made.table, names=list("abcdef"))
     titles, _, edges, texts = parts(graph.draw())
     assert "pale colour: in few samples" in texts
-    assert any("% of the samples, score" in title for title in titles)
+    assert any("% of the samples, and in 100% in either direction" in title for title in titles)
     assert any("[" in title for title in titles)
     faint = {}
     root = ElementTree.fromstring(graph.draw().svg)
@@ -189,6 +189,7 @@ def test_networkx_gets_everything_known():
             "weight": edge.weight,
             "score": edge.score,
             "frequency": edge.frequency,
+            "connected": edge.connected,
             "low": edge.low,
             "high": edge.high,
         }

@@ -104,9 +104,65 @@ def test_intervals_cover_the_weights():
 
 def test_the_bound_of_false_edges(made):
     sure = causal.edge_confidence(made.table, replicates=4)
-    assert sure.expected_false(0.75) == pytest.approx(sure.edges**2 / (0.5 * 30))
+    often = int((sure.frequencies >= 0.75).sum())
+    bound = sure.edges**2 / (0.5 * 30)
+    assert sure.expected_false(0.75) == pytest.approx(min(bound, often))
+    assert sure.expected_false(0.75, connections=True) == pytest.approx(min(2 * bound, often))
+    # Hardly an edge is stable, and no more edges than these can be false.
+    one = torch.zeros(6, 6).double()
+    one[0, 1] = 1.0
+    few = sure._replace(frequencies=one, connected=one + one.mT)
+    assert few.expected_false(0.75) == few.expected_false(0.75, connections=True) == 1.0
     with pytest.raises(ValueError, match="expected above 0.5, at most 1, got 0.5"):
         sure.expected_false(0.5)
+
+
+def scaled_chain(columns, seed):
+    """Gaussian columns of variance 1, each a cause of the next, in a random order."""
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(400, columns, generator=generator, dtype=torch.float64)
+    for column in range(1, columns):
+        noise[:, column] = 0.7 * noise[:, column - 1] + 0.71 * noise[:, column]
+    table = noise[:, torch.randperm(columns, generator=generator)]
+    return (table - table.mean(0)) / table.std(0)
+
+
+@pytest.mark.parametrize("columns", [2, 6])
+@pytest.mark.parametrize("options", [{}, dict(standardise=True), dict(estimator="logdet")])
+def test_a_direction_that_no_data_can_tell_counts_a_half(columns, options):
+    """Graphs of pairs and chains are equal to their reversals for Gaussian columns."""
+    for seed in range(4):
+        sure = causal.edge_confidence(scaled_chain(columns, seed), replicates=8, **options)
+        assert sure.frequencies.max() < 0.9 and sure.ancestors.max() < 0.9
+        if options.get("estimator") != "logdet":
+            assert (sure.connected >= 0.9).sum() >= 2 * (columns - 1)
+            assert sure.stable(0, min_connected=0.9).count_nonzero() >= columns - 1
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        dict(required=[(0, 1)]),
+        dict(forbidden=[(1, 0)]),
+        dict(tiers=[0, 1]),
+        dict(targets=[1 if row % 2 else -1 for row in range(400)]),
+    ],
+)
+def test_a_direction_that_is_known_counts(known):
+    table = scaled_chain(2, 0)
+    if "targets" in known:
+        table[1::2, 1] = torch.randn(200, generator=torch.Generator().manual_seed(1)).double()
+    sure = causal.edge_confidence(table, replicates=8, **known)
+    assert set(sure.frequencies.unique().tolist()) <= {0.0, 1.0}
+    assert sure.frequencies[0, 1] == 1
+
+
+@pytest.mark.parametrize("kind", ["continuous", "binary"])
+def test_columns_of_one_kind_explain_each_other_equally_well(kind):
+    table = scaled_chain(2, 0)
+    table = table if kind == "continuous" else (table > 0).double()
+    sure = causal.edge_confidence(table, replicates=4, kinds=[kind, kind])
+    assert sure.frequencies[0, 1] == sure.frequencies[1, 0] == 0.5
 
 
 def test_columns_that_are_constant_in_a_sample_have_no_edges_there(made):
@@ -241,3 +297,48 @@ def test_columns_that_say_nothing_in_a_sample_have_no_edges_there(made, spoil, r
         assert frequencies[1].max() < 1 and frequencies[:, 1].max() < 1
         others = [0, 2, 3, 4, 5]
         assert frequencies[others][:, others].max() > 0.5
+
+
+def test_blocks_stay_together():
+    """The rows of a block are in a sample together, so that repeated rows are no evidence."""
+    rows = torch.randn(60, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    table, own = rows.repeat_interleave(5, 0), [row // 5 for row in range(300)]
+    found = causal.edge_confidence(table, replicates=8, blocks=own)
+    half = torch.cat([5 * rows_of(60, 0, "halves", 0) + k for k in range(5)])
+    first = causal.causal_fit(table[half]).adjacency != 0
+    assert (found.connected[first] >= 1 / 8).all()
+    for blocks in (5, [f"person {block}" for block in own]):
+        assert found.connected.equal(
+            causal.edge_confidence(table, replicates=8, blocks=blocks).connected
+        )
+    single = causal.edge_confidence(table, replicates=8)
+    assert found.connected.max() < 0.9 <= single.connected.max()
+
+
+def test_a_column_names_the_blocks(made):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(made.table.numpy(), columns=list("abcdef"))
+    frame["person"] = [f"p{row // 6}" for row in range(300)]
+    want = causal.edge_confidence(made.table, replicates=4, blocks=6).frequencies
+    assert causal.edge_confidence(frame, replicates=4, blocks="person").frequencies.equal(want)
+    for kind in (CausalGraph, CausalPipeline):
+        graph = kind(confidence=4).fit(frame, blocks="person")
+        assert graph.names_ == list("abcdef") and graph.frequencies_.equal(want)
+    grouped = CausalGraph(confidence=4).fit(frame, blocks="person", groups="person")
+    assert grouped.names_ == list("abcdef")
+
+
+@pytest.mark.parametrize(
+    "blocks, says",
+    [
+        (0, "blocks: expected at least 1 row per block, got 0"),
+        (100, "blocks: expected at least 4 to sample from, got 3"),
+        ([1, 2], "blocks: expected one value for each of 300 rows, got 2"),
+        ([None] * 300, "blocks: expected a block in row 0, got None"),
+    ],
+)
+def test_names_blocks_that_cannot_be(made, blocks, says):
+    with pytest.raises(ValueError, match=says):
+        causal.edge_confidence(made.table, blocks=blocks)
+    with pytest.raises(ValueError, match="blocks: expected a number of samples, confidence, too"):
+        CausalGraph().fit(made.table, blocks=blocks)

@@ -54,6 +54,10 @@ def test_the_command_says_what_the_functions_say(
         assert line["high"] == pytest.approx(expected.high[i, j].item())
     (summary,) = [line for line in lines if line["kind"] == "confidence"]
     assert summary["expected_false"] == pytest.approx(expected.expected_false(0.9))
+    joined = expected.expected_false(0.9, connections=True)
+    assert summary["expected_false_connections"] == pytest.approx(joined)
+    learned = expected.adjacency != 0
+    assert summary["stable_connections"] == int((expected.connected[learned] >= 0.9).sum())
     (limits,) = [line for line in lines if line["kind"] == "causal_limits"]
     known = causal.causal_limits(table.values, expected.adjacency, names=NAMES)
     assert limits["bic"] == pytest.approx(known.bic) and limits["findings"] == known.report()
@@ -103,13 +107,13 @@ def test_limits_of_a_standardised_fit_are_in_its_units(executable, subprocess_en
 def test_no_bound_is_claimed_up_to_a_half(executable, subprocess_env, file):
     done = run(executable, subprocess_env, file, "--confidence", 4, "--min-frequency", 0.5)
     assert done.returncode == 0, done.stderr
-    assert "are in at least 50% of 4 samples\n" in done.stdout
+    assert "have their direction in at least 50% of 4 samples\n" in done.stdout
 
 
 def test_the_terminal_has_a_table_and_sentences(executable, subprocess_env, file):
     done = run(executable, subprocess_env, file, "--confidence", 4, "--limits")
     assert done.returncode == 0, done.stderr
-    assert "a -> b" in done.stdout and "frequency" in done.stdout
+    assert "a -> b" in done.stdout and "connection" in done.stdout
     assert "of 4 samples" in done.stdout and "BIC of the linear Gaussian model" in done.stdout
 
 

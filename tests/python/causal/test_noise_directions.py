@@ -269,3 +269,22 @@ def test_names_what_cannot_be(table, graph, says):
         causal.orient_by_noise(table, graph)
     with pytest.raises(ValueError, match=r"level: expected a number in \(0, 1\), got 1.5"):
         causal.orient_by_noise(torch.randn(9, 2), torch.zeros(2, 2), level=1.5)
+
+
+def test_curved_effects_and_columns_of_few_values_turn_nothing():
+    """Noises of curved effects are not Gaussian however edges point, and counts have shapes of their
+    own."""
+    made = causal.simulate(
+        nodes=10, degree=1, observations=1000, mechanism="gp", equal_variances=False, seed=3
+    )
+    graph = causal.causal_fit(made.table, standardise=True).adjacency
+    found = causal.orient_by_noise(made.table, graph)
+    assert found.p_value < 0.01 and found.gain == 0 and found.turned == []
+    assert found.finding.startswith("noises turned no edge: they are not Gaussian")
+    assert (found.adjacency != 0).equal(graph != 0)
+    generator = torch.Generator().manual_seed(0)
+    few = (torch.randn(500, 3, generator=generator).cumsum(1) > 0.5).double()
+    chain = torch.diag(torch.ones(2, dtype=torch.float64), 1)
+    found = causal.orient_by_noise(few, chain)
+    assert found.turned == [] and found.p_value == 1
+    assert found.finding.endswith("edges of 3 columns of few values keep their directions")

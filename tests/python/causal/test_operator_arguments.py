@@ -32,11 +32,15 @@ def fit_rows(table, **options):
     return OPERATORS.causal_fit_rows(table, **fit_options(**options))
 
 
-def samples(table, graph=None, resampling="bootstrap", first=0, count=2, **options):
+def samples(table, graph=None, resampling="bootstrap", first=0, count=2, blocks=(), **options):
     own = torch.ones(COLUMNS, COLUMNS, dtype=torch.float64).triu(1) if graph is None else graph
-    return OPERATORS.causal_edge_samples(
-        table, **fit_options(**options), graph=own, resampling=resampling, first=first, count=count
-    )
+    drawn = dict(resampling=resampling, first=first, count=count, blocks=list(blocks))
+    return OPERATORS.causal_edge_samples(table, **fit_options(**options), graph=own, **drawn)
+
+
+def warned(table, graph, **options):
+    known = dict(graph=graph, model="free variances", names=[])
+    return OPERATORS.causal_warnings(table, **fit_options(**options), **known)
 
 
 def limits(table, graph, names=(), level=0.05):
@@ -86,6 +90,7 @@ TABLES = [
     lambda odd: fit_rows(odd),
     lambda odd: samples(odd),
     lambda odd: limits(odd, graph()),
+    lambda odd: warned(odd, graph()),
     lambda odd: model(odd, graph()),
     lambda odd: turned(odd, graph()),
     lambda odd: OPERATORS.causal_baselines(odd),
@@ -98,6 +103,7 @@ TABLES = [
 GRAPHS = [
     lambda odd: samples(table(), odd),
     lambda odd: limits(table(), odd),
+    lambda odd: warned(table(), odd),
     lambda odd: model(table(), odd),
     lambda odd: turned(table(), odd),
     lambda odd: OPERATORS.causal_metrics(odd, graph()),

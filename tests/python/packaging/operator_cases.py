@@ -255,7 +255,7 @@ ON_THE_HOST = {
     "causal_embedding_warning": plain(draw(4, 2), TRUTH),
     "causal_few_rows": plain(draw(20, 4).double(), []),
     "causal_edge_samples": plain(
-        *FIT_OF_ROWS, (TRUTH != 0).double() * draw(4, 4).double(), "halves", 0, 2
+        *FIT_OF_ROWS, (TRUTH != 0).double() * draw(4, 4).double(), "halves", 0, 2, []
     ),
     "causal_fit_rows": plain(*FIT_OF_ROWS),
     "causal_limits": plain(draw(60, 4).double(), TRUTH.double(), [], 0.05),
@@ -282,6 +282,7 @@ ON_THE_HOST = {
     "causal_sortability": plain(draw(40, 4).double(), TRUTH.double()),
     "causal_usable_table": plain(draw(20, 4).double(), [], "rows", True),
     "causal_variance_order": plain(draw(40, 4).double(), TRUTH.double()),
+    "causal_warnings": plain(*FIT_OF_ROWS, TRUTH.double(), "free variances", []),
     "collapse_bound": plain([draw(3, 3), draw(3, 3)], [draw(3, 3)], draw(4, 3)),
     "depth_bound": plain([draw(3, 3), draw(3, 3)], [draw(3, 3)], [None], draw(4, 3), [1], [2], [1]),
     "effective_rank": plain(draw(2, 5, 4)),

@@ -144,7 +144,7 @@ def certainty_rows():
             "stable": 1,
             "stable_from": 0.9,
             "expected_false": 0.9,
-            "findings": ["1 of 1 edges are in at least 90% of 10 samples"],
+            "findings": ["1 of 1 edges have their direction in at least 90% of 10 samples"],
         },
         edge | {"kind": "edge_confidence", "ancestor": 1.0, "low": 1.4, "high": 1.6},
         {
@@ -164,6 +164,6 @@ def certainty_rows():
 def test_certainty_is_told_in_sentences(tmp_path):
     page = page_of(tmp_path, *certainty_rows())
     assert "How sure the graph is" in page
-    assert "<li>1 of 1 edges are in at least 90% of 10 samples.</li>" in page
+    assert "<li>1 of 1 edges have their direction in at least 90% of 10 samples.</li>" in page
     assert "<li>BIC of the linear Gaussian model: 12.5.</li>" in page
     assert "&lt;b&gt;" in page

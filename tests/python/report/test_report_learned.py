@@ -326,7 +326,11 @@ def test_frequencies_of_samples_are_drawn_and_listed(tmp_path):
     (tmp_path / "run" / "confidence.csv").write_text("\n".join(lines) + "\n")
     assert len(read_learned(tmp_path / "run", False).sure) == 3
     page = read(tmp_path / "run")[0]
-    assert "<th>in samples</th><th>95 % interval</th>" in re.sub(r"<th [^>]*>", "<th>", page)
+    assert (
+        "<th>direction in samples</th><th>connection in samples</th><th>95 % interval</th>"
+        in re.sub(r"<th [^>]*>", "<th>", page)
+    )
+    assert page.index(">90%<") < page.index(">50%<") and ">60%<" in page  # the surest edge first
     assert ">90%<" in page and ">1.8 to 2.2<" in page and ">50%<" in page
     assert "pale colour: in few samples" in page
     assert 'opacity="0.905"' in page and 'opacity="0.625"' in page
