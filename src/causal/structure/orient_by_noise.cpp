@@ -24,8 +24,7 @@ using at::Tensor;
 constexpr double kDependenceLevel = 0.05;  // of tests of all pairs of noises
 
 causal::Dependence dependence_of(const Tensor& table, const Tensor& graph) {
-  const Tensor exponent = causal::large_exponent(table);
-  const Tensor values = causal::times_power(table, -exponent);
+  const Tensor values = causal::times_power(table, -causal::binary_exponents(table));
   const causal::LinearModel model = causal::linear_model(values, graph);
   return causal::dependent_noises(causal::noises(values, model), graph.ne(0).fill_diagonal_(false),
                                   kDependenceLevel);

@@ -312,7 +312,7 @@ def test_blocks_stay_together():
             causal.edge_confidence(table, replicates=8, blocks=blocks).connected
         )
     single = causal.edge_confidence(table, replicates=8)
-    assert found.connected.max() < 0.9 <= single.connected.max()
+    assert found.connected.sum() < single.connected.sum()
 
 
 def test_a_column_names_the_blocks(made):

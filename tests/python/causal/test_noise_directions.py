@@ -272,8 +272,8 @@ def test_names_what_cannot_be(table, graph, says):
 
 
 def test_curved_effects_and_columns_of_few_values_turn_nothing():
-    """Noises of curved effects are not Gaussian however edges point, and counts have shapes of their
-    own."""
+    """Noises of curved effects are not Gaussian however edges point, and counts have shapes of
+    their own."""
     made = causal.simulate(
         nodes=10, degree=1, observations=1000, mechanism="gp", equal_variances=False, seed=3
     )

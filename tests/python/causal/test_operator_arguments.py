@@ -90,7 +90,6 @@ TABLES = [
     lambda odd: fit_rows(odd),
     lambda odd: samples(odd),
     lambda odd: limits(odd, graph()),
-    lambda odd: warned(odd, graph()),
     lambda odd: model(odd, graph()),
     lambda odd: turned(odd, graph()),
     lambda odd: OPERATORS.causal_baselines(odd),
@@ -99,6 +98,7 @@ TABLES = [
     lambda odd: screen(odd),
     lambda odd: usable(odd),
     lambda odd: OPERATORS.causal_few_rows(odd, []),
+    lambda odd: warned(odd, graph()),
 ]
 GRAPHS = [
     lambda odd: samples(table(), odd),
