@@ -11,55 +11,119 @@
 namespace nsimplex {
 
 /// Which tuples the simplicial layers compute: those of their windows, those of keys that an
-/// indexer chooses (topk: I_i x .. x I_i, path: j1 in I_i, j2 in I_{j1}, ..), or all of them as
-/// sums of separable features.
-enum class Sparsity { window, topk, path, linear };
+/// indexer chooses (topk: I_i x .. x I_i, path: j1 in I_i, j2 in I_{j1}, ..), all of them as sums of
+/// separable features (linear), or those of the keys of several parts, each key once (Union): a
+/// window, the first tokens of the text, and keys that an indexer chooses.
+enum class Sparsity {
+  window,
+  topk,
+  path,
+  linear,
+  window_sinks,
+  window_topk,
+  sinks_topk,
+  window_sinks_topk
+};
 
-/// Shape of a decoder-only language model. Every `every`-th block has a simplicial layer of order
-/// `order`; all others have ordinary attention. 4 is the published 3:1 interleave, 0 means no
-/// simplicial layer.
+/// Windows of a causal layer of this order: 256 keys on the last axis, 16 on the others. Short axes
+/// first is faster. If an axis were unbounded, a token would cost context^order tuples.
+NSIMPLEX_API std::vector<Window> default_windows(int64_t order = 2);
+
+/// The options of a language model: type, name, default, flag of `nsimplex lm train`, meaning, and
+/// the values of `sparse` with which the option has an effect (none: all). This is the one list of
+/// them in C++. The fields of LanguageModelOptions follow from it, their text in files, the checks
+/// of what goes with `sparse`, and the flags of the command. An option of the simplicial layers has
+/// the name that it has in SimplicialAttentionOptions. A new option is added at the end. Files of
+/// version 0.1 end with `tied`.
+#define NSIMPLEX_LANGUAGE_MODEL_OPTIONS(OPTION)                                                    \
+  OPTION(int64_t, vocabulary, 256, "", "Number of tokens; 256: bytes")                             \
+  OPTION(int64_t, layers, 4, "--layers", "Blocks")                                                 \
+  OPTION(int64_t, heads, 4, "--heads", "Query heads")                                              \
+  OPTION(int64_t, kv_heads, 0, "--kv-heads",                                                       \
+         "Key and value heads, a divisor of --heads; 0: as many")                                  \
+  OPTION(int64_t, dim, 128, "--width", "Width")                                                    \
+  OPTION(int64_t, context, 64, "--context", "Tokens of a training window")                         \
+  OPTION(int64_t, order, 2, "--order", "Key axes N of the simplicial layers")                      \
+  OPTION(int64_t, every, 4, "--every", "Every K-th layer is simplicial; 0: none")                  \
+  OPTION(std::vector<Window>, window, default_windows(), "--window",                               \
+         "Keys that a query sees per axis, for example 16,256", window, window_sinks, window_topk, \
+         window_sinks_topk)                                                                        \
+  OPTION(Sparsity, sparse, Sparsity::window, "--sparse",                                           \
+         "Tuples of the simplicial layers: window, topk or path (of keys that an indexer "         \
+         "chooses), linear (separable features of all keys), or parts joined by +: a window of "   \
+         "one number, sinks (the first tokens) and topk")                                          \
+  OPTION(int64_t, topk, 64, "--topk", "Keys per query that an indexer chooses",                    \
+         NSIMPLEX_WITH_INDEXER)                                                                    \
+  OPTION(IndexSource, indexer, IndexSource::reuse, "--indexer",                                    \
+         "Scores of the indexer: reuse (from the previous layer) or light (from its own "          \
+         "projections)",                                                                           \
+         NSIMPLEX_WITH_INDEXER)                                                                    \
+  OPTION(IndexScores, indexer_scores, IndexScores::softmax, "--indexer-scores",                    \
+         "Function of the indexer's scores: relu or softmax", NSIMPLEX_WITH_INDEXER)               \
+  OPTION(double, indexer_loss, 0.0, "--indexer-loss",                                              \
+         "Weight of the indexer's loss; with 0 the indexer light learns nothing",                  \
+         NSIMPLEX_WITH_INDEXER)                                                                    \
+  OPTION(HeadNorm, norm, HeadNorm::none, "--norm", "RMS-normalise heads: none, qk or qkv")         \
+  OPTION(ScalePreset, scale, ScalePreset::standard, "--scale",                                     \
+         "Scale of the logits of the simplicial layers: standard or unit", NSIMPLEX_WITH_SOFTMAX)  \
+  OPTION(Activation, mlp, Activation::swiglu, "--mlp", "Activation of the MLP: swiglu or gelu")    \
+  OPTION(double, mlp_ratio, 0.0, "", "Hidden width of the MLP / dim; 0: the activation's own")     \
+  OPTION(bool, tied, true, "--untied", "Do not share output weights with the embedding")           \
+  OPTION(Form, form, Form::product, "--form",                                                      \
+         "Scores of the simplicial layers: product or determinant, which needs a width per head "  \
+         "that is a multiple of order + 1",                                                        \
+         NSIMPLEX_WITH_SOFTMAX)                                                                    \
+  OPTION(bool, rotary, false, "--rotary",                                                          \
+         "Rotary positions in the simplicial layers, with form determinant")                       \
+  OPTION(Normalizer, normalizer, Normalizer::softmax, "--normalizer",                              \
+         "Normaliser of the simplicial layers: softmax, softmax_sink (a learned sink per head), "  \
+         "sigmoid or relu",                                                                        \
+         NSIMPLEX_WITH_SOFTMAX)                                                                    \
+  OPTION(bool, augment, false, "--augment",                                                        \
+         "Add a key of ones to every axis but the first of the simplicial layers", window)         \
+  OPTION(double, dropout, 0.0, "--dropout",                                                        \
+         "Share of tuples that the simplicial layers drop in training", window)                    \
+  OPTION(std::vector<int64_t>, orders, {}, "--orders",                                             \
+         "One order per query head of the simplicial layers, in place of --order: 1,1,2,2")        \
+  OPTION(int64_t, sinks, 1, "--sinks", "First tokens of the text that every query sees",           \
+         window_sinks, sinks_topk, window_sinks_topk)                                              \
+  OPTION(TupleReduce, reduce, TupleReduce::product, "--reduce",                                    \
+         "How the simplicial layers combine the values of a tuple: product, sum or mean; with "    \
+         "chosen keys also mlp or mlp_symmetric, which are learned",                               \
+         NSIMPLEX_WITH_SOFTMAX)                                                                    \
+  OPTION(bool, face, false, "--face",                                                              \
+         "One softmax per face of the tuples in the simplicial layers", window)                    \
+  OPTION(Distinct, distinct, Distinct::none, "--distinct",                                         \
+         "Leave out tuples that repeat a position: none, axes or with_query", window)              \
+  OPTION(std::optional<double>, softcap, {}, "--softcap",                                          \
+         "Cap the logits of the simplicial layers at this number by a tanh", window)               \
+  OPTION(bool, unit_layer, false, "--unit-layer",                                                  \
+         "Divide the output of the simplicial layers by 2 x order + 1")                            \
+  OPTION(int64_t, head_dim, 0, "--head-width", "Width of a head; 0: --width / --heads")            \
+  OPTION(bool, bias, false, "--bias", "Biases of the projections of all attention layers")         \
+  OPTION(double, rotary_base, 10000.0, "--rotary-base", "Base of all rotary positions")
+
+/// Values of `sparse` that choose keys by an indexer, and those that have a softmax of tuples.
+#define NSIMPLEX_WITH_INDEXER topk, path, window_topk, sinks_topk, window_sinks_topk
+#define NSIMPLEX_WITH_SOFTMAX window, window_sinks, NSIMPLEX_WITH_INDEXER
+
+#define NSIMPLEX_LANGUAGE_MODEL_FIELD(type, name, initial, ...) type name = initial;
+
+/// Shape of a decoder-only language model: NSIMPLEX_LANGUAGE_MODEL_OPTIONS. Every `every`-th block
+/// has simplicial layers; all others have ordinary attention. 4 is the published 3:1 interleave.
+/// `heads`, `kv_heads`, `head_dim`, `norm`, `bias` and `rotary_base` hold for all attention layers.
+/// Heads of order 1 always rotate, with form determinant beside other orders only if `rotary` is set.
+/// An option without effect beside `sparse` keeps its default. A model ignores other values of
+/// `window`, `topk`, `indexer..` and `scale`, which commands refuse, and refuses those of the rest.
 struct LanguageModelOptions {
-  int64_t vocabulary = 256;  ///< bytes by default
-  int64_t layers = 4;
-  int64_t heads = 4;
-  int64_t kv_heads = 0;  ///< 0: as many as heads
-  int64_t dim = 128;
-  int64_t context = 64;  ///< training length; forward takes any length
-  int64_t order = 2;
-  int64_t every = 4;
-
-  /// Windows of the simplicial layers, which are causal: one entry, or one per axis. Short axes
-  /// first is faster. If an axis were unbounded, a token would cost context^order tuples.
-  std::vector<Window> window = {Window::last(16), Window::last(256)};
-
-  /// How the simplicial layers avoid computing context^order tuples per token. linear: separable
-  /// features of all tokens so far, elu + 1; `window` is ignored then.
-  Sparsity sparse = Sparsity::window;
-
-  // For topk and path.
-  int64_t topk = 64;  ///< keys chosen per query
-  /// reuse: uses the previous layer, so it cannot be the first
-  IndexSource indexer = IndexSource::reuse;
-  IndexScores indexer_scores = IndexScores::softmax;
-  double indexer_loss = 0.0;       ///< weight of the indexer's loss; at 0 `light` learns nothing
-  HeadNorm norm = HeadNorm::none;  ///< of all attention layers
-  ScalePreset scale = ScalePreset::standard;  ///< of the simplicial layers
-  Activation mlp = Activation::swiglu;
-  double mlp_ratio = 0.0;  ///< hidden / dim; 0: the activation's usual one
-  bool tied = true;        ///< the embedding is also the output projection
-
-  // Of the simplicial layers, as in SimplicialAttentionOptions.
-  Form form = Form::product;
-  bool rotary = false;  ///< for order >= 2, which needs form determinant; order 1 always rotates
-  Normalizer normalizer = Normalizer::softmax;
-  bool augment = false;  ///< a row of ones on all axes but the first
-  double dropout = 0.0;
+  NSIMPLEX_LANGUAGE_MODEL_OPTIONS(NSIMPLEX_LANGUAGE_MODEL_FIELD)
 
   NSIMPLEX_API bool operator==(const LanguageModelOptions&) const;
 };
 
 /// Options as text, for the header of a file or a configuration: every field and every enum value
-/// by its name, a window as "left:right,left:right".
+/// by its name, a window as "left:right,left:right", a list of numbers as "1,1,2", an absent number as
+/// nothing.
 NSIMPLEX_API std::map<std::string, std::string> to_map(const LanguageModelOptions& options);
 
 /// The inverse of to_map(). Absent fields keep their defaults. An unknown key or an unreadable
@@ -124,7 +188,7 @@ class NSIMPLEX_API LanguageModelImpl : public torch::nn::Module {
  private:
   at::Tensor embed(const at::Tensor& tokens);
   at::Tensor run(const at::Tensor& tokens, LayerCaches* caches);
-  std::vector<std::shared_ptr<SparseAttentionImpl>> choosing_layers() const;
+  std::vector<std::shared_ptr<SimplicialAttentionImpl>> choosing_layers() const;
 
   LanguageModelOptions options_;
   torch::nn::Embedding embedding_{nullptr};

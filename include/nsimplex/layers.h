@@ -90,7 +90,8 @@ struct SimplicialAttentionOptions {
 
   /// Empty, or one order per head instead of `order`; the heads of a key head share one. The heads
   /// of one order are computed together, and the layer adds the outputs of the orders. Rotary
-  /// positions apply to the orders that allow them, and augment to the axes that an order has.
+  /// positions apply to the orders that allow them, and augment to the axes that an order has. Of
+  /// several windows, one per axis of the highest order, heads of order n have the last n.
   std::vector<int64_t> orders;
 };
 
@@ -175,8 +176,8 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
 
   /// An empty cache with the layer's windows. An axis without a window holds `unbounded` keys; -1:
   /// all. Linear keeps states of fixed size. The other selections keep all keys, because any token
-  /// may become a chosen key. Throws InputError for a layer that is not causal or has contexts,
-  /// distinct, face or Neighbours.
+  /// may become a chosen key, and so do distinct and face. Throws InputError for a layer that is not
+  /// causal or has contexts or Neighbours.
   std::shared_ptr<LayerCache> make_cache(int64_t unbounded = -1) const;
 
   virtual void reset_parameters(const Initialization& init = {});
@@ -185,24 +186,26 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   /// must run before this one in the same pass. Not owned.
   void set_source(const std::shared_ptr<SimplicialAttentionImpl>& source);
 
-  /// Whether an indexer chooses the layer's keys.
-  bool has_indexer() const { return indexer_ != nullptr; }
+  /// Whether an indexer chooses the layer's keys, or one per order.
+  bool has_indexer() const;
 
-  /// The loss of TopK or Path times indexer_loss() of the last forward(x). Undefined if gradients
-  /// were not recorded or there is no such loss.
+  /// The loss of TopK or Path times indexer_loss() of the last forward(x), summed over the orders.
+  /// Undefined if gradients were not recorded or there is no such loss.
   const at::Tensor& auxiliary_loss() const { return auxiliary_loss_; }
 
   /// During warm-up a layer with an indexer attends to all admissible tuples, O(T^N) per query, and
   /// the indexer learns over all admissible keys.
-  void set_warm_up(bool warms_up) { warms_up_ = warms_up; }
+  void set_warm_up(bool warms_up);
 
   /// From now on forward(x) stores retained_mass(), the share of dense attention's weight on the
-  /// chosen tuples (nsimplex/routing.h). This costs dense attention besides.
-  void measure_retained_mass(bool measures) { measures_mass_ = measures; }
+  /// chosen tuples (nsimplex/routing.h), the mean over all heads. This costs dense attention
+  /// besides.
+  void measure_retained_mass(bool measures);
   const at::Tensor& retained_mass() const { return retained_mass_; }
 
-  /// From now on every forward() stores its pairs, detached, for an indexer of a later layer.
-  void keep_pairs() { keeps_pairs_ = true; }
+  /// From now on every forward() stores its pairs, detached, for an indexer of a later layer. Those
+  /// of a lower order come first.
+  void keep_pairs();
   const std::optional<ReusedPairs>& pairs() const { return pairs_; }
 
   /// q, k1..kN, v1..vN of self-attention, [B, heads, T, D] each.
@@ -224,6 +227,8 @@ class NSIMPLEX_API SimplicialAttentionImpl : public torch::nn::Module {
   using Tensors = std::vector<at::Tensor>;
 
   void make_groups();
+  std::vector<std::shared_ptr<SimplicialAttentionImpl>> groups() const;
+  void gather_groups();  ///< what their last forward() stored becomes this layer's
   void make_projections();
   void make_indexer();
   void make_reducer();

@@ -59,13 +59,8 @@ void add_comparison_flags(CLI::App& command, ComparisonOptions& o) {
       ->check(within(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   add_corpus_options(command, o);
-  add_shape_flags(command, o, "a quarter of the context on every axis");
-  offer(command.add_option("--scale", o.preset,
-                           "Scale of the logits of the simplicial layers: standard or unit"),
-        names_of<ScalePreset>())
-      ->capture_default_str()
-      ->group("Model");
-  add_layer_flags(command, o);
+  add_model_flags(command, o, "a quarter of the context on every axis",
+                  {"--sparse", "--sinks", "--indexer", "--indexer-scores"});
   add_training_flags(command, o.training);
 }
 

@@ -13,6 +13,7 @@
 #include "lab/experiments.h"
 #include "lab/language/comparison_options.h"
 #include "lab/language/comparison_summary.h"
+#include "nn/model_names.h"
 #include "support/error.h"
 #include "train/scores.h"
 
@@ -40,14 +41,18 @@ void apply_fig8(CLI::App& command, CompareOptions& o) {
     CLI::Option* option = command.get_option(flag);
     if (option->count() > 0) return;
     value = of_figure;
-    option->capture_default_str();
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(value)>>) {
+      option->default_str(std::string(name_of(value)));
+    } else {
+      option->capture_default_str();
+    }
   };
   set("--layers", o.model.layers, 12);
   set("--heads", o.model.heads, 12);
   set("--width", o.model.dim, 768);
   set("--context", o.model.context, 512);
   set("--vocabulary", o.vocabulary, 50304);
-  set("--mlp", o.mlp, "gelu");
+  set("--mlp", o.model.mlp, Activation::gelu);
   set("--arms", o.arms, std::vector<std::string>{"ordinary", "ordinary:wide", "window", "topk"});
   set("--batch", o.training.batch, 12);
   set("--accumulate", o.training.accumulate, 4);

@@ -176,7 +176,7 @@ LanguageModelOptions model_of(const TransferOptions& o, const TransferCell& cell
   ModelFlags flags = o;
   flags.model.heads = cell.heads;
   flags.model.dim = cell.heads * cell.head_dim;
-  flags.preset = cell.scale;
+  flags.model.scale = parse_name<ScalePreset>("--scales", cell.scale);
   return language_model_options(flags, vocabulary);
 }
 
@@ -342,8 +342,9 @@ void add_analyze_transfer(CLI::App& parent, Session& session) {
                 "Skip the logits and the sensitivity of the trained models")
       ->group("Sweep");
   add_corpus_options(command, *options);
-  add_shape_flags(command, *options, "a quarter of the context on every axis");
-  command.remove_option(command.get_option("--width"));
+  add_model_flags(command, *options, "a quarter of the context on every axis",
+                  {"--width", "--head-width", "--scale", "--sparse", "--topk", "--indexer",
+                   "--indexer-scores", "--indexer-loss", "--sinks", "--orders"});
   add_training_flags(command, options->training);
   command.remove_option(command.get_option("--lr"));
 }

@@ -43,7 +43,17 @@ FeaturePreset = Literal["paper-scbert", "paper-scgpt"]
 FeatureValues = Literal["bins", "linear", "periodic", "general"]
 FlowMethod = Literal["euler", "rk4"]
 IndexerSource = Literal["light", "reuse"]
-LanguageSelection = Literal["window", "topk", "path", "linear"]
+LanguageSelection = Literal[
+    "window",
+    "topk",
+    "path",
+    "linear",
+    "window+sinks",
+    "window+topk",
+    "sinks+topk",
+    "window+sinks+topk",
+]
+ModelSelection = Literal["window", "window+sinks"]
 Norm = Literal["none", "qk", "qkv"]
 ScaleName = Literal["standard", "unit"]
 WidthRecipe = Literal["muon", "mup"]

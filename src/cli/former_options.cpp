@@ -119,12 +119,18 @@ class TypedWords {
     return word.substr(2, std::min(word.find('='), word.size()) - 2);
   }
 
-  // Its values follow the word, unless they are in it.
-  void expect_values(const std::string& word) {
+  // The option of that name, which may belong to a command above.
+  const CLI::Option* option(const std::string& name) const {
     const CLI::Option* option = nullptr;
     for (CLI::App* at = command_; at != nullptr && option == nullptr; at = at->get_parent()) {
-      option = at->get_option_no_throw(word);
+      option = at->get_option_no_throw(name);
     }
+    return option;
+  }
+
+  // Its values follow the word, unless they are in it.
+  void expect_values(const std::string& word) {
+    const CLI::Option* const option = this->option(word);
     if (option != nullptr) values_ = std::min(option->get_items_expected_min(), 1);
   }
 
@@ -177,6 +183,12 @@ std::vector<std::string> with_current_options(CLI::App& app, std::vector<std::st
     if (name.empty()) continue;
     const FormerOption* former = former_option(line.command(), name);
     std::string now = former == nullptr ? name : std::string(former->now);
+    const CLI::Option* const option = line.option("--" + now);
+    const bool list = option != nullptr && option->get_delimiter() != '\0';
+    if (list && (given.contains(now) || replaced.contains(now))) {
+      throw InputError(
+          fmt::format("--{}: expected once, with commas between entries, got it again", now));
+    }
     if (former == nullptr) {
       given.insert(now);
     } else {

@@ -17,6 +17,7 @@
 #include "cli/run_writers.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
+#include "nn/language_options.h"
 #include "support/error.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
@@ -51,8 +52,7 @@ void add_train_options(CLI::App& command, const std::shared_ptr<TrainOptions>& o
   add_corpus_options(command, options->corpus);
   command.add_option("--resume", options->resume, "Continue the run in this folder, bit for bit")
       ->type_name("DIR");
-  add_shape_flags(command, *options, "16,..,16,256");
-  add_choice_flags(command, *options);
+  add_model_flags(command, *options, "16,..,16,256, and 16 beside other parts");
   add_training_flags(command, options->training);
   const auto add = option_adder(command, "Training");
   add("--log-every", options->training.log_every, "Steps between lines of metrics.jsonl");
@@ -100,22 +100,6 @@ struct Run {
   std::function<void()> make_folder = {};  // of a run that starts
 };
 
-// Refuses options of indexers that the model has not. Defaults in config.toml do not count as given.
-void refuse_unused(const TrainOptions& given) {
-  if (given.sparse == "topk" || given.sparse == "path") return;
-  const TrainOptions usual;
-  const auto refuse = [&](bool refused, const char* option) {
-    if (!refused) return;
-    throw InputError(
-        fmt::format("{}: expected --sparse topk or path with it, got {}", option, given.sparse));
-  };
-  refuse(given.model.topk != usual.model.topk, "--topk");
-  refuse(given.model.indexer_loss != usual.model.indexer_loss, "--indexer-loss");
-  refuse(given.indexer != usual.indexer, "--indexer");
-  refuse(given.indexer_scores != usual.indexer_scores, "--indexer-scores");
-  refuse(given.training.indexer_warmup != usual.training.indexer_warmup, "--indexer-warmup");
-}
-
 // The first of the files to read; a word if there is none.
 std::string first_input(const CorpusOptions& corpus) {
   const auto& files =
@@ -142,6 +126,13 @@ void require_memory(const LanguageModelOptions& model, const TrainOptions& optio
 
 Run start_run(const TrainOptions& options) {
   refuse_unused(options);
+  const bool indexed =
+      has_part(options.model.sparse, "topk") || options.model.sparse == Sparsity::path;
+  if (options.training.indexer_warmup > 0 && !indexed) {
+    throw InputError(
+        fmt::format("--indexer-warmup: expected --sparse topk, path or parts with topk, got {}",
+                    name_of(options.model.sparse)));
+  }
   Run run;
   run.folder = options.out;
   TrainingText corpus = open_training_text(options.corpus);
@@ -158,7 +149,11 @@ Run start_run(const TrainOptions& options) {
       language_model_options(options, corpus.tokenizer->vocabulary());
   check(training);
   require_memory(model, options);
-  run.start = training::first_checkpoint(model, training, text, corpus.tokenizer->model());
+  try {
+    run.start = training::first_checkpoint(model, training, text, corpus.tokenizer->model());
+  } catch (const InputError& error) {
+    throw InputError(with_flags(error.what()));
+  }
   run.start.without_tokenizer = corpus.without_tokenizer;
   run.make_folder = [&options] {
     make_run_directory(options);

@@ -2,110 +2,98 @@
 
 #include "cli/model_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "attention/common/attention_names.h"
 #include "cli/options.h"
-#include "nn/model_names.h"
+#include "nn/language_options.h"
+#include "support/error.h"
 
 namespace nsimplex::cli {
 namespace {
 
-// Default windows of a simplicial layer: one long axis, the others short. The layer then costs
-// about as much as ordinary attention over the product of the windows.
-constexpr int64_t kLongWindow = 256, kShortWindow = 16;
+// Adds the flag of one option of the model.
+class FlagAdder {
+ public:
+  FlagAdder(CLI::App& command, ModelFlags& flags, const std::string& window,
+            const std::vector<std::string>& without)
+      : command_(command), flags_(flags), window_(window), without_(without) {}
 
-std::vector<int64_t> default_window(int64_t order) {
-  std::vector<int64_t> window(static_cast<size_t>(std::max<int64_t>(order, 1)), kShortWindow);
-  window.back() = kLongWindow;
-  return window;
-}
+  template <class Value>
+  void operator()(const std::string& flag, Value& value, const std::string& text) {
+    if (flag.empty() || std::ranges::count(without_, flag) > 0) return;
+    if constexpr (std::is_same_v<Value, std::vector<Window>>) {
+      add_list(flag, flags_.window, text + "; default: " + window_);
+    } else if constexpr (std::is_same_v<Value, std::vector<int64_t>>) {
+      add_list(flag, value, text);
+    } else if (flag == "--untied") {
+      option_adder(command_, kGroup)(flag, flags_.untied, text);
+    } else {
+      option_adder(command_, kGroup)(flag, value, text);
+    }
+  }
 
-// An option whose value language_model_options() checks.
-template <class Choice>
-void add_choice(CLI::App& command, const char* name, std::string& value, const char* text) {
-  offer(option_adder(command, "Model")(name, value, text), names_of<Choice>());
-}
+ private:
+  static constexpr char kGroup[] = "Model";
+
+  void add_list(const std::string& flag, std::vector<int64_t>& numbers, const std::string& text) {
+    command_.add_option(flag, numbers, text)->delimiter(',')->group(kGroup);
+  }
+
+  CLI::App& command_;
+  ModelFlags& flags_;
+  const std::string& window_;
+  const std::vector<std::string>& without_;
+};
 
 }  // namespace
 
-void add_shape_flags(CLI::App& command, ModelFlags& o, const std::string& window) {
-  const auto add = option_adder(command, "Model");
-  add("--layers", o.model.layers, "Blocks");
-  add("--heads", o.model.heads, "Query heads");
-  add("--kv-heads", o.model.kv_heads, "Key and value heads, a divisor of --heads; 0: as many");
-  add("--width", o.model.dim, "Width");
-  add("--context", o.model.context, "Tokens of a training window");
-  add("--order", o.model.order, "Key axes N of the simplicial layers");
-  add("--every", o.model.every, "Every K-th layer is simplicial; 0: none");
-  command
-      .add_option("--window", o.window,
-                  "Keys that a query sees per axis, for example 16,256; default: " + window)
-      ->delimiter(',')
-      ->group("Model");
-  add("--topk", o.model.topk, "Keys per query that topk and path choose");
-  add("--indexer-loss", o.model.indexer_loss,
-      "Weight of the indexer's loss; with 0 the indexer light learns nothing");
-  add_choice<HeadNorm>(command, "--norm", o.norm, "RMS-normalise heads: none, qk or qkv");
-  add_choice<Activation>(command, "--mlp", o.mlp, "Activation of the MLP: swiglu or gelu");
-  command.add_flag("--untied", o.untied, "Do not share output weights with the embedding")
-      ->group("Model");
+void add_model_flags(CLI::App& command, ModelFlags& flags, const std::string& window,
+                     const std::vector<std::string>& without) {
+  FlagAdder add(command, flags, window, without);
+#define NSIMPLEX_FLAG(type, name, initial, flag, text, ...) add(flag, flags.model.name, text);
+  NSIMPLEX_LANGUAGE_MODEL_OPTIONS(NSIMPLEX_FLAG)
+#undef NSIMPLEX_FLAG
 }
 
-void add_layer_flags(CLI::App& command, ModelFlags& o) {
-  const auto add = option_adder(command, "Model");
-  add_choice<Form>(
-      command, "--form", o.form,
-      "Scores of the simplicial layers: product or determinant, which needs a --width that is "
-      "a multiple of heads x (order + 1)");
-  command
-      .add_flag("--rotary", o.model.rotary,
-                "Rotary positions in the simplicial layers, with form determinant")
-      ->group("Model");
-  add_choice<Normalizer>(
-      command, "--normalizer", o.normalizer,
-      "Normaliser of the simplicial layers: softmax, softmax_sink (a learned sink per head), "
-      "sigmoid or relu");
-  command
-      .add_flag("--augment", o.model.augment,
-                "Add a key of ones to every axis but the first of the simplicial layers")
-      ->group("Model");
-  add("--dropout", o.model.dropout, "Share of tuples that the simplicial layers drop in training");
+void refuse_unused(const ModelFlags& flags) {
+  LanguageModelOptions given = flags.model;
+  if (!flags.window.empty()) given.window.clear();  // differs from the default
+  for (const LanguageOption& option : unused_options(given)) {
+    std::string used;
+    for (size_t i = 0; i < option.used_with.size(); ++i) {
+      used += i == 0 ? "" : i + 1 < option.used_with.size() ? ", " : " or ";
+      used += name_of(option.used_with[i]);
+    }
+    throw InputError(fmt::format("{}: expected --sparse {} with it, got {}", option.flag, used,
+                                 name_of(given.sparse)));
+  }
 }
 
-void add_choice_flags(CLI::App& command, ModelFlags& o) {
-  const auto add = option_adder(command, "Model");
-  add_choice<Sparsity>(
-      command, "--sparse", o.sparse,
-      "Tuples of the simplicial layers: window, topk or path (of keys that an indexer chooses) or "
-      "linear (separable features of all keys)");
-  add_choice<IndexSource>(
-      command, "--indexer", o.indexer,
-      "Scores of the indexer: reuse (from the previous layer) or light (from its own projections)");
-  add_choice<IndexScores>(command, "--indexer-scores", o.indexer_scores,
-                          "Function of the indexer's scores: relu or softmax");
-  add_choice<ScalePreset>(command, "--scale", o.preset,
-                          "Scale of the logits of the simplicial layers: standard or unit");
-  add_layer_flags(command, o);
+std::string with_flags(std::string message) {
+  constexpr std::string_view kModel = "[LanguageModel] ";
+  if (!message.starts_with(kModel)) return message;
+  message.erase(0, kModel.size());
+  for (const LanguageOption& option : language_options()) {
+    const std::string start = fmt::format("{}: ", option.name);
+    if (option.flag.empty() || !message.starts_with(start)) continue;
+    return fmt::format("{}: {}", option.flag, message.substr(start.size()));
+  }
+  return message;
 }
 
-LanguageModelOptions language_model_options(const ModelFlags& options, int64_t vocabulary) {
-  // Names become enums by the same table of the model that checkpoints use.
-  auto fields = to_map(options.model);
-  fields["vocabulary"] = std::to_string(vocabulary);
-  fields["sparse"] = options.sparse;
-  fields["indexer"] = options.indexer;
-  fields["indexer_scores"] = options.indexer_scores;
-  fields["scale"] = options.preset;
-  fields["form"] = options.form;
-  fields["normalizer"] = options.normalizer;
-  fields["norm"] = options.norm;
-  fields["mlp"] = options.mlp;
-  fields["tied"] = options.untied ? "false" : "true";
-  LanguageModelOptions model = nsimplex::language_model_options(fields);
+LanguageModelOptions language_model_options(const ModelFlags& flags, int64_t vocabulary) {
+  LanguageModelOptions model = flags.model;
+  model.vocabulary = vocabulary;
+  model.tied = !flags.untied;
   model.window.clear();
-  for (const int64_t keys : options.window.empty() ? default_window(model.order) : options.window) {
-    model.window.push_back(Window::last(keys));
+  for (const int64_t keys : flags.window) model.window.push_back(Window::last(keys));
+  if (!flags.window.empty()) return model;
+  model.window = default_windows(detail::most_axes(model));
+  if (model.sparse != Sparsity::window && has_part(model.sparse, "window")) {
+    model.window = {model.window.front()};
   }
   return model;
 }

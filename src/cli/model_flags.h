@@ -16,21 +16,20 @@ namespace nsimplex::cli {
 struct ModelFlags {
   LanguageModelOptions model;
   std::vector<int64_t> window;  ///< keys of each axis; empty: the default of the order
-  std::string sparse = "window", indexer = "reuse", indexer_scores = "softmax";
-  std::string preset = "standard", norm = "none", mlp = "swiglu";
-  std::string form = "product", normalizer = "softmax";
   bool untied = false;
 };
 
-/// Adds width, depth, windows and numbers of keys, which compared models share. `window` describes
-/// the default of --window.
-void add_shape_flags(CLI::App& command, ModelFlags& flags, const std::string& window);
+/// Adds the flags of NSIMPLEX_LANGUAGE_MODEL_OPTIONS, but those `without`, which compared models
+/// differ in. `window` describes the default of --window.
+void add_model_flags(CLI::App& command, ModelFlags& flags, const std::string& window,
+                     const std::vector<std::string>& without = {});
 
-/// Adds what the simplicial layers compute from their tuples.
-void add_layer_flags(CLI::App& command, ModelFlags& flags);
+/// Throws InputError for a flag without effect beside --sparse. Defaults in config.toml do not count
+/// as given.
+void refuse_unused(const ModelFlags& flags);
 
-/// Adds the choice of tuples of the simplicial layers, their scale, and add_layer_flags().
-void add_choice_flags(CLI::App& command, ModelFlags& flags);
+/// A message of the model with flags in place of the names of its options.
+std::string with_flags(std::string message);
 
 /// The model that the options describe.
 LanguageModelOptions language_model_options(const ModelFlags& flags, int64_t vocabulary);

@@ -75,6 +75,18 @@ class GroupCache : public LayerCache {
   std::vector<int64_t> window_;
 };
 
+// Whether attention needs the keys of all tokens in their order, which a ring does not hold.
+bool counts_places(const SimplicialAttentionOptions& options) {
+  return options.face || options.distinct != Distinct::none;
+}
+
+std::vector<at::Tensor> heads_and_cached(const at::Tensor& query, const CachedKeys& cached) {
+  std::vector<at::Tensor> parts{query};
+  parts.insert(parts.end(), cached.keys.begin(), cached.keys.end());
+  parts.insert(parts.end(), cached.values.begin(), cached.values.end());
+  return parts;
+}
+
 }  // namespace
 
 at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cache) {
@@ -88,6 +100,7 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cac
       const at::Tensor out = groups_->at<SimplicialAttentionImpl>(i).forward(x, *held->caches()[i]);
       sum = sum.defined() ? sum + out : out;
     }
+    gather_groups();
     return sum;
   }
   require_cacheable();
@@ -103,9 +116,15 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cac
     const at::TensorList all(features);
     return join_heads(held->attend(all[0], all.slice(1, o.order), all.slice(1 + o.order)).out);
   }
+  const at::TensorList all(parts);
+  if (counts_places(o)) {
+    auto* const kept = dynamic_cast<IndexedCache*>(&cache);
+    TORCH_CHECK(kept != nullptr, at_, "cache: expected one of this layer's make_cache()");
+    const CachedKeys seen = kept->extend(all[0], all.slice(1, o.order), all.slice(1 + o.order));
+    return join_heads(attend_to_window(heads_and_cached(all[0], seen), {}).out);
+  }
   auto* const held = dynamic_cast<KeyValueCache*>(&cache);
   TORCH_CHECK(held != nullptr, at_, "cache: expected a key/value cache");
-  const at::TensorList all(parts);
   const at::Tensor out =
       held->attend(all[0], all.slice(1, o.order), all.slice(1 + o.order), attention_options()).out;
   return join_heads(out);
@@ -114,8 +133,6 @@ at::Tensor SimplicialAttentionImpl::forward(const at::Tensor& x, LayerCache& cac
 void SimplicialAttentionImpl::require_cacheable() const {
   require(options_.causal && options_.context_dims.empty(), at_,
           "cache: only causal self-attention can go on from one");
-  require(options_.distinct == Distinct::none, at_, "distinct: expected none with a cache");
-  require(!options_.face, at_, "face: expected false with a cache");
   require(detail::graph_of(options_.select) == nullptr, at_,
           "select: Neighbours has no cache, because its graph is one of all tokens");
 }
@@ -142,7 +159,9 @@ std::shared_ptr<LayerCache> SimplicialAttentionImpl::make_cache(int64_t unbounde
   if (std::holds_alternative<Linear>(options_.select)) {
     return std::make_shared<SeparableCache>(cache_window(-1));
   }
-  if (detail::chooses_keys(options_.select)) return std::make_shared<IndexedCache>(options_.order);
+  if (detail::chooses_keys(options_.select) || counts_places(options_)) {
+    return std::make_shared<IndexedCache>(options_.order);
+  }
   return std::make_shared<KeyValueCache>(cache_window(unbounded));
 }
 
@@ -150,7 +169,7 @@ at::Tensor SimplicialAttentionImpl::continue_chosen(const at::Tensor& x, LayerCa
   auto* const held = dynamic_cast<IndexedCache*>(&cache);
   TORCH_CHECK(held != nullptr, at_, "cache: expected an indexed cache");
   const int64_t order = options_.order, first = cache.position(), last = first + x.size(1);
-  std::vector<at::Tensor> parts = heads_of(x, first);
+  const std::vector<at::Tensor> parts = heads_of(x, first);
   leave_pairs(parts);
   std::optional<IndexParts> index = index_of(x, first, std::nullopt);
   const at::TensorList all(parts);
@@ -162,10 +181,7 @@ at::Tensor SimplicialAttentionImpl::continue_chosen(const at::Tensor& x, LayerCa
   const at::Tensor queries = at::arange(first, last, x.options().dtype(at::kLong));
   std::vector<at::Tensor> tables = tables_of(index, queries, last, {});
   if (std::holds_alternative<Path>(options_.select)) tables = {held->append_table(tables[0])};
-  parts.resize(1);
-  parts.insert(parts.end(), cached.keys.begin(), cached.keys.end());
-  parts.insert(parts.end(), cached.values.begin(), cached.values.end());
-  return join_heads(attend_to_tables(parts, tables).out);
+  return join_heads(attend_to_tables(heads_and_cached(parts[0], cached), tables).out);
 }
 
 }  // namespace nsimplex

@@ -31,6 +31,16 @@ void check_sizes(Options& o, const std::string& at) {
           o.heads, ", got ", o.kv_heads);
 }
 
+void check_windows(const Options& o, const std::string& at) {
+  const auto axes = static_cast<size_t>(o.order);
+  require(o.window.size() <= 1 || o.window.size() == axes, at, "window: expected 0, 1 or ", axes,
+          " entries, got ", o.window.size());
+  for (const Window& w : o.window) {
+    require(w.left == -1 || w.left >= 1, at, "window: expected left >= 1 or -1, got ", w.left);
+    require(w.right >= -1, at, "window: expected right >= 0 or -1, got ", w.right);
+  }
+}
+
 void check_augment(const Options& o, const std::string& at) {
   for (const int64_t axis : o.augment) {
     require(axis >= 0 && axis < o.order, at, "augment: expected axes 0 to ", o.order - 1, ", got ",
@@ -55,6 +65,7 @@ void check_orders(Options& o, const std::string& at) {
   require(o.context_dims.empty(), at, "context_dims: expected none beside orders, got ",
           o.context_dims.size());
   o.order = *std::max_element(o.orders.begin(), o.orders.end());
+  check_windows(o, at);
   check_augment(o, at);
 }
 
@@ -65,12 +76,7 @@ void check_axes(const Options& o, const std::string& at) {
   for (const int64_t width : o.context_dims) {
     require(width > 0, at, "context_dims: expected positive widths, got ", width);
   }
-  require(o.window.size() <= 1 || o.window.size() == axes, at, "window: expected 0, 1 or ", axes,
-          " entries, got ", o.window.size());
-  for (const Window& w : o.window) {
-    require(w.left == -1 || w.left >= 1, at, "window: expected left >= 1 or -1, got ", w.left);
-    require(w.right >= -1, at, "window: expected right >= 0 or -1, got ", w.right);
-  }
+  check_windows(o, at);
   check_augment(o, at);
 }
 

@@ -20,10 +20,15 @@ inline constexpr Names<Activation, 2> kNames<Activation>{
     {{"swiglu", Activation::swiglu}, {"gelu", Activation::gelu}}};
 
 template <>
-inline constexpr Names<Sparsity, 4> kNames<Sparsity>{{{"window", Sparsity::window},
-                                                      {"topk", Sparsity::topk},
-                                                      {"path", Sparsity::path},
-                                                      {"linear", Sparsity::linear}}};
+inline constexpr Names<Sparsity, 8> kNames<Sparsity>{
+    {{"window", Sparsity::window},
+     {"topk", Sparsity::topk},
+     {"path", Sparsity::path},
+     {"linear", Sparsity::linear},
+     {"window+sinks", Sparsity::window_sinks},
+     {"window+topk", Sparsity::window_topk},
+     {"sinks+topk", Sparsity::sinks_topk},
+     {"window+sinks+topk", Sparsity::window_sinks_topk}}};
 template <>
 inline constexpr Names<IndexSource, 2> kNames<IndexSource>{
     {{"reuse", IndexSource::reuse}, {"light", IndexSource::light}}};

@@ -64,12 +64,72 @@ void SimplicialAttentionImpl::make_groups() {
     group.order = *first;
     group.heads = last - first;
     group.kv_heads = group.heads / shared;
+    if (group.window.size() > 1) {
+      group.window.erase(group.window.begin(), group.window.end() - group.order);
+    }
     std::erase_if(group.augment, [&group](int64_t axis) { return axis >= group.order; });
     const bool fits = detail::rotary_is_relative(group) || group.allow_non_invariant;
     group.rotary = group.rotary && fits;
     groups_->push_back(SimplicialAttention(group));
     first = last;
   }
+}
+
+std::vector<std::shared_ptr<SimplicialAttentionImpl>> SimplicialAttentionImpl::groups() const {
+  std::vector<std::shared_ptr<SimplicialAttentionImpl>> layers;
+  for (size_t i = 0; groups_ && i < groups_->size(); ++i) {
+    layers.push_back(groups_->ptr<SimplicialAttentionImpl>(i));
+  }
+  return layers;
+}
+
+void SimplicialAttentionImpl::gather_groups() {
+  auxiliary_loss_ = retained_mass_ = at::Tensor();
+  pairs_.reset();
+  Tensors queries, keys, lse;
+  for (const auto& group : groups()) {
+    const at::Tensor &loss = group->auxiliary_loss_, &mass = group->retained_mass_;
+    if (loss.defined()) auxiliary_loss_ = auxiliary_loss_.defined() ? auxiliary_loss_ + loss : loss;
+    if (mass.defined()) {
+      const at::Tensor share =
+          mass * (static_cast<double>(group->options_.heads) / static_cast<double>(options_.heads));
+      retained_mass_ = retained_mass_.defined() ? retained_mass_ + share : share;
+    }
+    if (!keeps_pairs_ || !group->pairs_) continue;
+    queries.push_back(group->pairs_->query);
+    keys.push_back(group->pairs_->key);
+    if (group->pairs_->lse) lse.push_back(*group->pairs_->lse);
+  }
+  if (queries.empty()) return;
+  pairs_ = ReusedPairs{at::cat(queries, 1), at::cat(keys, 1)};
+  if (lse.size() == queries.size()) pairs_->lse = at::cat(lse, 1);
+}
+
+bool SimplicialAttentionImpl::has_indexer() const {
+  const auto own = groups();
+  return indexer_ != nullptr ||
+         std::ranges::any_of(own, [](const auto& group) { return group->has_indexer(); });
+}
+
+void SimplicialAttentionImpl::set_source(const std::shared_ptr<SimplicialAttentionImpl>& source) {
+  source->keep_pairs();
+  source_ = source;
+  for (const auto& group : groups()) group->source_ = source;
+}
+
+void SimplicialAttentionImpl::set_warm_up(bool warms_up) {
+  warms_up_ = warms_up;
+  for (const auto& group : groups()) group->set_warm_up(warms_up);
+}
+
+void SimplicialAttentionImpl::measure_retained_mass(bool measures) {
+  measures_mass_ = measures;
+  for (const auto& group : groups()) group->measure_retained_mass(measures);
+}
+
+void SimplicialAttentionImpl::keep_pairs() {
+  keeps_pairs_ = true;
+  for (const auto& group : groups()) group->keep_pairs();
 }
 
 void SimplicialAttentionImpl::make_projections() {
@@ -272,6 +332,7 @@ at::Tensor SimplicialAttentionImpl::forward_masked(const at::Tensor& x, const At
       const at::Tensor out = group_of(groups_, i).forward_masked(x, given);
       sum = sum.defined() ? sum + out : out;
     }
+    gather_groups();
     return sum;
   }
   TORCH_CHECK(contexts.empty() || (!given.positions && !given.adjacency), at_,

@@ -55,11 +55,6 @@ IndexParts normalised(IndexParts parts, bool causal, const std::optional<Tensor>
 
 }  // namespace
 
-void SimplicialAttentionImpl::set_source(const std::shared_ptr<SimplicialAttentionImpl>& source) {
-  source->keep_pairs();
-  source_ = source;
-}
-
 // A separable kernel.
 
 std::vector<Tensor> SimplicialAttentionImpl::features_of(std::vector<Tensor> heads) const {
@@ -137,15 +132,16 @@ Tensor SimplicialAttentionImpl::fixed_table(
   if (const auto* graph = std::get_if<Neighbours>(&part)) {
     table = graph_table(*graph, given, length);
   } else if (const auto* window = std::get_if<Window>(&part)) {
-    const int64_t right = options_.causal ? 0 : window->right;
-    const Tensor around = at::arange(1 - window->left, right + 1, queries.options());
+    const int64_t left = std::min(window->left, length);  // further keys do not exist
+    const int64_t right = options_.causal ? 0 : std::min(window->right, length);
+    const Tensor around = at::arange(1 - left, right + 1, queries.options());
     table = (queries.unsqueeze(1) + around).unsqueeze(0);
     if (masks.positions) {  // tokens near each other here may be far apart in the sequence
       const Tensor distance = masks.positions->unsqueeze(1) - masks.positions->unsqueeze(2);
       table = detail::where_table(table, (distance > -window->left) & (distance <= window->right));
     }
   } else {
-    const int64_t count = std::get<Sinks>(part).count;
+    const int64_t count = std::min(std::get<Sinks>(part).count, length);
     Tensor first = at::zeros_like(queries);
     if (masks.cu_seqlens) first = detail::documents_of(*masks.cu_seqlens, length).second;
     table = (first.unsqueeze(1) + at::arange(count, queries.options())).unsqueeze(0);

@@ -5,7 +5,6 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -13,6 +12,7 @@
 
 #include "io/input_file.h"
 #include "io/output_file.h"
+#include "nn/language_options.h"
 #include "support/printable.h"
 #include "support/require.h"
 #include "train/stored_state.h"
@@ -106,16 +106,14 @@ bool is_without_tokenizer(const SortedJson& state) {
   return true;
 }
 
-// Options that files of version 0.1 do not have.
-constexpr std::array<std::string_view, 5> kLaterOptions = {"augment", "dropout", "form",
-                                                           "normalizer", "rotary"};
-
-// Texts that say the same in other words, as 007, are refused: no training writes them.
+// Files of version 0.1 end with `tied`; later ones may be without what came after them. Texts that
+// say the same in other words, as 007, are refused: no training writes them.
 LanguageModelOptions model_options(const SortedJson& state) {
   const auto map = state.at("model").get<std::map<std::string, std::string>>();
-  for (const auto& [name, text] : to_map({})) {
-    require(map.contains(name) || std::ranges::count(kLaterOptions, name) == 1, "its option ", name,
-            " is missing");
+  for (const LanguageOption& option : language_options()) {
+    const std::string name(option.name);
+    require(map.contains(name), "its option ", name, " is missing");
+    if (name == "tied") break;
   }
   LanguageModelOptions options = language_model_options(map);
   const auto written = to_map(options);
@@ -170,7 +168,9 @@ void require_fits(const LanguageModelOptions& o, const std::vector<io::NamedTens
   require(is_matrix && embedding->size(0) == o.vocabulary, "vocabulary");
   require(is_matrix && embedding->size(1) == o.dim, "dim");
   require(std::ssize(blocks) == o.layers, "layers");
-  require(o.heads >= 1 && o.heads <= o.dim && o.kv_heads >= 0 && o.kv_heads <= o.dim, "heads");
+  const int64_t heads = o.head_dim > 0 ? widest : o.dim;
+  require(o.heads >= 1 && o.heads <= heads && o.kv_heads >= 0 && o.kv_heads <= heads, "heads");
+  require(o.head_dim <= widest, "head_dim");
   require(!(o.mlp_ratio * static_cast<double>(o.dim) > static_cast<double>(widest) + 1),
           "mlp_ratio");
 }
@@ -237,8 +237,14 @@ Checkpoint read_checkpoint(const std::string& path) {
 }
 
 SavedModel read_model(const std::string& path) {
-  const bool folder = std::filesystem::is_directory(path);
-  const std::string name = folder ? join(path, kCheckpointFile) : path;
+  std::string name = path;
+  if (std::filesystem::is_directory(path)) {
+    name = join(path, kCheckpointFile);
+    if (const std::string alone = join(path, kModelFile);
+        !std::filesystem::exists(name) && std::filesystem::exists(alone)) {
+      name = alone;
+    }
+  }
   io::Safetensors file = io::read_safetensors(name);
   if (is_kind(file, kCheckpoint, name)) {
     Checkpoint checkpoint = to_checkpoint(std::move(file), name);
@@ -258,7 +264,7 @@ SavedModel read_model(const std::string& path) {
   });
   model.weights = std::move(file.tensors);
   require_fits(model.options, model.weights, name);
-  const auto tokenizer = std::filesystem::path(path).parent_path() / kTokenizerFile;
+  const auto tokenizer = std::filesystem::path(name).parent_path() / kTokenizerFile;
   if (std::filesystem::exists(tokenizer)) model.tokenizer = io::read_text(tokenizer);
   return model;
 }

@@ -71,7 +71,8 @@ struct SavedModel {
   TextRecord text;  ///< empty if it was read from model.safetensors
 };
 
-/// Reads a model from a run directory (its checkpoint), a checkpoint or a model.safetensors.
+/// Reads a model from a run directory (its checkpoint, else its model.safetensors), a checkpoint or
+/// a model.safetensors.
 SavedModel read_model(const std::string& path);
 
 }  // namespace nsimplex::training

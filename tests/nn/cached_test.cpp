@@ -54,7 +54,7 @@ void expect_close(const Tensor& actual, const Tensor& expected) {
 
 TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   const at::NoGradGuard no_grad;
-  std::vector<LanguageModelOptions> shapes(11, small_cached());
+  std::vector<LanguageModelOptions> shapes(16, small_cached());
   shapes[1].order = 3;
   shapes[1].window = {Window::last(2), Window::last(3), Window::last(4)};
   shapes[2].window = {Window::last(5)};
@@ -76,6 +76,17 @@ TEST(CachedLanguageModel, LogitsAreThoseOfTheWholeText) {
   shapes[10].normalizer = Normalizer::softmax_sink;
   shapes[10].sparse = Sparsity::topk;
   shapes[10].topk = 5;
+  shapes[11].orders = {1, 1, 2, 2};
+  shapes[11].softcap = 3.0;
+  shapes[12].orders = {1, 1, 3, 3};
+  shapes[12].sparse = Sparsity::path;
+  shapes[12].topk = 3;
+  shapes[13].sparse = Sparsity::window_sinks_topk;
+  shapes[13].window = {Window::last(3)};
+  shapes[13].topk = 2;
+  shapes[13].reduce = TupleReduce::mlp;
+  shapes[14].face = true;
+  shapes[15].distinct = Distinct::with_query;
   for (const LanguageModelOptions& shape : shapes) {
     LanguageModel model = make(shape);
     const Tensor tokens = at::randint(50, {3, 24}, at::kLong);

@@ -290,6 +290,31 @@ int main(int argc, char** argv) {
   other.sparse = Sparsity::topk;
   other.topk = 4;
   write_model("chosen_sink", other);
+  other.normalizer = Normalizer::softmax;
+  other.orders = {1, 2, 2, 3};
+  other.indexer_loss = 0.5;
+  other.unit_layer = true;
+  write_model("orders_topk", other);
+  other.sparse = Sparsity::window_sinks_topk;
+  other.window = {Window::last(2)};
+  other.sinks = 2;
+  other.reduce = TupleReduce::mlp_symmetric;
+  write_model("all_parts", other);
+  other = {.vocabulary = 50, .dim = 24, .every = 2};
+  other.window = {Window::last(2), Window::last(3), Window::last(6)};
+  other.orders = {3, 1, 1, 2};
+  other.softcap = 2.5;
+  other.distinct = Distinct::with_query;
+  other.head_dim = 8;
+  other.bias = true;
+  other.rotary_base = 100.0;
+  write_model("orders_window", other);
+  other.orders.clear();
+  other.window = {Window::last(4)};
+  other.face = true;
+  other.reduce = TupleReduce::sum;
+  write_model("face_model", other);
+  write(folder + "defaults.safetensors", *tied, {}, tokens, to_map({}));
 
   write_selections(folder);
 

@@ -213,6 +213,26 @@ TEST(LanguageModel, LayersThatWarmUpAreDense) {
   }
 }
 
+TEST(LanguageModel, OrdersOfChosenKeysShareLossSourceAndWarmUp) {
+  LanguageModelOptions options = small_model();
+  options.orders = {1, 2};
+  options.sparse = Sparsity::topk;
+  options.topk = 3;
+  options.indexer_loss = 0.5;
+  LanguageModel model(options, generator(1));
+  const at::Tensor tokens = at::randint(50, {2, 12}, at::kLong);
+  model->loss(tokens, tokens).backward();
+  EXPECT_GT(model->auxiliary_loss().item<double>(), 0.0);
+  for (const auto& item : model->named_parameters()) {
+    EXPECT_TRUE(item.value().grad().defined()) << item.key();
+  }
+  ASSERT_EQ(model->retained_mass(tokens).size(), 2u);
+  const at::NoGradGuard no_grad;
+  const at::Tensor chosen = model->forward(tokens);
+  model->set_warm_up(true);
+  EXPECT_FALSE(at::allclose(model->forward(tokens), chosen));
+}
+
 TEST(LanguageModel, SaysWhatMassItsChoicesRetain) {
   LanguageModelOptions options = small_model();
   options.sparse = Sparsity::topk;

@@ -198,10 +198,6 @@ TEST(SimplicialAttention, PassesTheOptionsOfTheOperator) {
     expected.dropout_p = 0.0;
     EXPECT_LT(error(layer->forward(x), by_hand(layer, x, expected)), 1e-12) << option;
     const at::NoGradGuard no_grad;
-    if (option == 3) {
-      EXPECT_THROW(layer->make_cache(), std::runtime_error);
-      continue;
-    }
     const auto cache = layer->make_cache();
     const at::Tensor first = layer->forward(x.slice(1, 0, 4), *cache);
     const at::Tensor steps = at::cat({first, layer->forward(x.slice(1, 4), *cache)}, 1);
@@ -318,6 +314,15 @@ TEST(Options, LanguageModelOptionsSurviveText) {
   EXPECT_TRUE(read.augment);
   EXPECT_EQ(read.dropout, 0.1);
   EXPECT_TRUE(read == options);
+  options = {};
+  options.orders = {1, 1, 2, 3};
+  options.sparse = Sparsity::window_sinks_topk;
+  options.softcap = 0.5;
+  options.reduce = TupleReduce::mlp_symmetric;
+  options.distinct = Distinct::axes;
+  EXPECT_TRUE(language_model_options(to_map(options)) == options);
+  EXPECT_EQ(to_map(options)["orders"], "1,1,2,3");
+  EXPECT_EQ(to_map({})["softcap"], "");
   EXPECT_TRUE(language_model_options({}) == LanguageModelOptions{});
 }
 
@@ -336,16 +341,37 @@ TEST(Options, AModelOfOptionsThatDoNotGoTogetherNamesThem) {
        [](Model& o) { o.form = Form::determinant; }},
       {"augment: expected none with form determinant",
        [](Model& o) { o.form = Form::determinant, o.dim = 96, o.augment = true; }},
-      {"[SparseAttention] augment: expected none",
+      {"[LanguageModel] augment: expected false with sparse topk, got true",
        [](Model& o) { o.sparse = Sparsity::topk, o.augment = true; }},
-      {"[SparseAttention] dropout: expected none beside select Path, got 0.5",
+      {"[LanguageModel] dropout: expected 0 with sparse path, got 0.5",
        [](Model& o) { o.sparse = Sparsity::path, o.dropout = 0.5; }},
-      {"[SparseAttention] normalizer: expected softmax or softmax_sink",
+      {"[LanguageModel] normalizer: expected softmax or softmax_sink with sparse topk, got relu",
        [](Model& o) { o.sparse = Sparsity::topk, o.normalizer = Normalizer::relu; }},
-      {"[SeparableAttention] form: expected product",
+      {"[LanguageModel] form: expected product with sparse linear, got determinant",
        [](Model& o) { o.sparse = Sparsity::linear, o.form = Form::determinant, o.dim = 96; }},
-      {"[SeparableAttention] normalizer: expected softmax",
+      {"[LanguageModel] normalizer: expected softmax with sparse linear, got softmax_sink",
        [](Model& o) { o.sparse = Sparsity::linear, o.normalizer = Normalizer::softmax_sink; }},
+      {"[LanguageModel] orders: expected one order for each of 4 heads, got 2",
+       [](Model& o) { o.orders = {1, 2}; }},
+      {"[LanguageModel] order: expected none beside orders, got 3",
+       [](Model& o) { o.orders = {1, 1, 2, 2}, o.order = 3; }},
+      {"[LanguageModel] window: expected 0, 1 or 3 entries, got 2",
+       [](Model& o) { o.orders = {1, 1, 3, 3}; }},
+      {"[LanguageModel] rotary: expected form determinant with orders, because",
+       [](Model& o) { o.orders = {1, 1, 2, 2}, o.rotary = true; }},
+      {"[LanguageModel] window: expected one entry, for the keys of all axes, with sparse "
+       "window+sinks, got 2",
+       [](Model& o) { o.sparse = Sparsity::window_sinks; }},
+      {"[LanguageModel] sinks: expected 1 with sparse window, got 2",
+       [](Model& o) { o.sinks = 2; }},
+      {"[LanguageModel] softcap: expected none with sparse topk, got 2",
+       [](Model& o) { o.sparse = Sparsity::topk, o.softcap = 2.0; }},
+      {"[LanguageModel] reduce: expected product, sum or mean with sparse window, got mlp",
+       [](Model& o) { o.reduce = TupleReduce::mlp; }},
+      {"[LanguageModel] normalizer: expected softmax beside face",
+       [](Model& o) { o.face = true, o.normalizer = Normalizer::relu; }},
+      {"[LanguageModel] rotary_base: expected a positive number, got 0",
+       [](Model& o) { o.rotary_base = 0; }},
   };
   for (const auto& [expected, change] : cases) {
     Model options;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any, TypeVar
 
 import torch
@@ -33,13 +34,14 @@ class CachedTuples(SelectedTuples):
             self._options["causal"] and not self.context_dims,
             f"{at}cache: only causal self-attention can go on from one",
         )
-        distinct = self._options["distinct"]
-        require(distinct == "none", f"{at}distinct: expected none with a cache, got {distinct!r}")
-        require(not self.face, f"{at}face: expected False with a cache, got True")
         require(
             part_of(self.select, Neighbours) is None,
             f"{at}select: Neighbours has no cache, because its graph is one of all tokens",
         )
+
+    def _counts_places(self) -> bool:
+        """Whether attention needs all keys in their order, which a ring does not hold."""
+        return self.face or self._options["distinct"] != "none"
 
     def _cache_window(self, unbounded: int) -> list[int]:
         window = self._options["window"]
@@ -49,6 +51,8 @@ class CachedTuples(SelectedTuples):
 
     def _empty_cache(self, unbounded: int) -> LayerCache:
         self._require_cacheable()
+        if self._counts_places():
+            return IndexedCache(self.order)
         if self.select is None:
             return KeyValueCache(self._cache_window(unbounded))
         if isinstance(self.select, Linear):
@@ -79,6 +83,9 @@ class CachedTuples(SelectedTuples):
                 f"{describe(self.select.features)}, got {describe(cache._map)}",
             )
             return self._join_heads(cache.attend(q, keys, values))
+        if self._counts_places():
+            keys, values = self._fitting(cache, IndexedCache).extend(q, keys, values)
+            return self._join_heads(self._attend_to_window(q, keys, values))
         if self.select is None:
             cache = self._fitting(cache, KeyValueCache)
             return self._join_heads(cache.attend(q, keys, values, **self._cached_options()))
@@ -137,15 +144,18 @@ class CachedTuples(SelectedTuples):
         self._require_own_window(cache)
         positions = cache.positions(x.size(1), counts)
         q, keys, values = self._heads_of(x, positions=positions)
-        if self.select is None:
+        if self.select is None and not self._counts_places():
             options = self._cached_options()
             return self._join_heads(cache.attend(q, keys, values, counts=counts, **options))
         require(
-            isinstance(cache, ChosenSlots) != isinstance(self.select, Linear),
+            isinstance(cache, ChosenSlots) != isinstance(self.select, (Linear, NoneType)),
             f"[{type(self).__name__}] cache: expected one of this layer's make_static_cache()",
         )
         positions, real = cache._extend(q, keys, values, counts)
-        if isinstance(cache, ChosenSlots):
+        if self.select is None:
+            slots = ([kept[:, :, :-1] for kept in each] for each in (cache.keys, cache.values))
+            out = self._attend_to_window(q, *slots, query_positions=positions)
+        elif isinstance(cache, ChosenSlots):
             out = self._attend_to_chosen_slots(x, q, cache, positions, real)
         else:
             out = self._attend_linearly_to_slots(q, cache, positions, real)

@@ -11,19 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .._arguments import checked_methods, describe
-from .._choices import SetPattern
+from .._arguments import checked_methods
 from ..kv_cache import LayerCaches
 from ..static_cache import StaticCache
 from ..text import Tokenizer
 from .blocks import FeedForward, TransformerBlock
-from .checks import require, require_name, require_padding, require_whole
-from .language_options import MOST_HIDDEN, SIZES, LanguageModelOptions
-from .layer_state import STATE, HeldLayers, innermost_layers
+from .checks import require, require_padding, require_whole
+from .language_options import LanguageModelOptions, check_model, layer_options
+from .layer_state import STATE, HeldLayers, innermost_layers, retained_mass_of
 from .layers import RMSNorm, SimplicialAttention
-from .saved_model import read_saved_model, saved_language_model
-from .separable_layer import SeparableAttention
-from .sparse_layer import SparseAttention
+from .saved_model import read_saved_model, saved_language_model, write_language_model
+from .select import Path, TopK, part_of
 from .text_generator import TextGenerator
 
 __all__ = ["LanguageModel", "LanguageModelOptions"]
@@ -36,14 +34,15 @@ class LanguageModel(TextGenerator, HeldLayers):
     """Decoder-only transformer with a simplicial layer every ``every``-th block.
 
     ``sparse`` selects the tuples that the simplicial layers compute. "window": the tuples in their
-    windows. "topk" and "path": the tuples of ``topk`` keys that an indexer chooses
-    (:class:`SparseAttention`). "linear": all tuples, as sums of separable features
-    (:class:`SeparableAttention`).
+    windows. "topk" and "path": the tuples of ``topk`` keys that an indexer chooses. "linear": all
+    tuples, as sums of separable features. Parts joined by "+": the tuples of the keys of a window,
+    of the first ``sinks`` tokens, and of ``topk`` chosen keys.
 
     Ordinary layers rotate q and k (RoPE). Simplicial layers of order >= 2 get no positions, because
     the product form has no rotation invariance. They learn the order of tokens through their causal
     windows and through the outputs of the layers below. With ``form="determinant"`` and ``rotary``
-    they rotate, too. Simplicial layers of order 1 always rotate.
+    they rotate, too. Heads of order 1 always rotate; beside other orders in ``orders``, and with
+    ``form="determinant"``, they rotate if ``rotary`` is set.
 
     Parameters: ``embedding.weight``, ``blocks.<i>.*``, ``norm.weight`` and, unless tied,
         ``head.weight``.
@@ -59,34 +58,7 @@ class LanguageModel(TextGenerator, HeldLayers):
     ) -> None:
         super().__init__()
         o = self.options = options.of_model()
-        at = "[LanguageModel] "
-        for name, (least, most) in SIZES.items():
-            require_whole(at, least, most, **{name: getattr(o, name)})
-        require_name(at, "sparse", o.sparse, ("window", "topk", "path", "linear"))
-        require(
-            isinstance(o.window, (list, tuple)),
-            f"{at}window: expected a list of one entry, or of one per axis, got "
-            f"{describe(o.window)}",
-        )
-        require(
-            0 <= o.mlp_ratio * o.dim <= MOST_HIDDEN,
-            f"{at}mlp_ratio: expected 0 (the usual one) to {MOST_HIDDEN // o.dim}, got "
-            f"{o.mlp_ratio}",
-        )
-        require(
-            0 <= o.indexer_loss < math.inf,
-            f"{at}indexer_loss: expected 0 or more, got {o.indexer_loss}",
-        )
-        require(
-            not o.rotary or o.order == 1 or o.form == "determinant",
-            f"{at}rotary: expected form determinant with order {o.order}, because the product form "
-            "does not depend on relative positions alone",
-        )
-        require(
-            o.dropout == 0 or o.sparse == "window" or not 0 < o.every <= o.layers,
-            f"{at}dropout: expected 0 with sparse {o.sparse!r}, because only attention to all "
-            f"tuples in a window drops some, got {o.dropout}",
-        )
+        check_model(o)
         self.tokenizer: Tokenizer | None = None
         self.embedding = nn.Embedding(o.vocabulary, o.dim)
         self.blocks = cast("Sequence[TransformerBlock]", nn.ModuleList(self._blocks()))
@@ -126,45 +98,40 @@ class LanguageModel(TextGenerator, HeldLayers):
         model.to(device=device, dtype=dtype).eval()
         return model
 
+    def save(self, folder: str | os.PathLike[str], *, step: int = 0) -> None:
+        """Writes weights, options and tokenizer into a folder, which is made if it is not there.
+
+        :meth:`from_run` reads it, and so do ``nsimplex lm eval``, ``lm sample`` and
+        ``analyze model``.
+
+        Args:
+            folder: gets model.safetensors, and tokenizer.model for a tokenizer of SentencePiece.
+                Set :attr:`tokenizer` before; None says that the model reads token numbers.
+            step: the number of updates behind the model.
+
+        Raises:
+            ValueError: another kind of tokenizer, or a block that is not of the options.
+            OSError: nothing can be written there.
+        """
+        require_whole("[LanguageModel] ", least=0, step=step)
+        write_language_model(self, folder, step)
+
     def _attention(self, simplicial: bool) -> SimplicialAttention:
         o = self.options
-        order = o.order if simplicial else 1
-        common: dict[str, Any] = dict(kv_heads=o.kv_heads, order=order, norm=o.norm, causal=True)
-        if not simplicial:
-            return SimplicialAttention(o.dim, o.heads, rotary=True, **common)
-        common |= dict(
-            scale=o.scale,
-            form=o.form,
-            rotary=o.rotary or order == 1,
-            normalizer=o.normalizer,
-            augment=o.augment or None,
-            dropout=o.dropout,
-        )
-        if o.sparse == "window":
-            window = [*o.window] * (order if len(o.window) == 1 else 1) or None
-            return SimplicialAttention(o.dim, o.heads, window=window, **common)
-        if o.sparse == "linear":
-            return SeparableAttention(o.dim, o.heads, **common)
-        indexer = dict(
-            heads=o.heads, source=o.indexer, scores=o.indexer_scores, rotary=o.indexer == "light"
-        )
-        pattern: SetPattern = "path" if o.sparse == "path" else "product"
-        return SparseAttention(
-            o.dim,
-            o.heads,
-            pattern=pattern,
-            keys=o.topk,
-            indexer=indexer,
-            loss_weight=o.indexer_loss,
-            **common,
-        )
+        shared = ("kv_heads", "head_dim", "norm", "bias", "rotary_base")
+        try:
+            options: dict[str, Any] = layer_options(o) if simplicial else dict(order=1, rotary=True)
+            options |= {name: getattr(o, name) for name in shared}
+            return SimplicialAttention(o.dim, o.heads, causal=True, **options)
+        except ValueError as error:  # of an option of the model, which is all that a user named
+            raise ValueError(f"[LanguageModel] {str(error).partition('] ')[2]}") from None
 
     def _blocks(self) -> list[TransformerBlock]:
         o = self.options
         blocks: list[TransformerBlock] = []
         for layer in range(1, o.layers + 1):
             attention = self._attention(o.every > 0 and layer % o.every == 0)
-            if isinstance(attention, SparseAttention) and o.indexer == "reuse":
+            if part_of(attention.select, TopK, Path) is not None and o.indexer == "reuse":
                 require(
                     layer > 1,
                     "[LanguageModel] indexer: reuse scores the pairs of the layer before, and the "
@@ -351,5 +318,5 @@ class LanguageModel(TextGenerator, HeldLayers):
         finally:
             for layer, was in zip(layers, before):
                 layer.measures_mass = was
-        masses = [layer.retained_mass for layer in layers]
+        masses = [retained_mass_of(block) for block in self.blocks]
         return [mass.item() for mass in masses if mass is not None]

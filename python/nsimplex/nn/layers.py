@@ -19,7 +19,14 @@ from .._options import TAKEN, Scale, Window
 from .._sequence_shards import sequence_shards
 from ..kv_cache import LayerCache
 from ..static_cache import StaticCache
-from .checks import factory, require, require_positive, require_rows, require_whole
+from .checks import (
+    factory,
+    require,
+    require_positive,
+    require_rows,
+    require_whole,
+    require_window,
+)
 from .decoding import CachedTuples
 from .group_cache import GroupCache
 from .indexer import Indexer
@@ -98,7 +105,8 @@ class SimplicialAttention(CachedTuples):
             window, and ignores ``scale``.
         orders: one order per head, instead of ``order``. The heads of one order are computed
             together. The layer adds the outputs of the orders. Rotary positions then apply to the
-            orders that allow them; there must be at least one. A window is None or one int.
+            orders that allow them; there must be at least one. A window is None, one int, or one
+            entry per axis of the highest order, of which heads of order n have the last n.
         device, dtype: of the parameters.
 
     Raises:
@@ -167,6 +175,7 @@ class SimplicialAttention(CachedTuples):
         else:
             orders = check_orders(at, orders, heads, kv_heads, options)
             options["order"] = order = max(orders)
+            require_window(type(self).__name__, window, order)
             check_augment(at, options)
         self.dim, self.heads, self.kv_heads, self.head_dim = dim, heads, kv_heads, head_dim
         self.order, self.norm, self.rotary, self.rotary_base = order, norm, rotary, rotary_base
@@ -201,6 +210,7 @@ class SimplicialAttention(CachedTuples):
         shared = self.heads // self.kv_heads
         rotary: bool = options["rotary"]
         augment: Any = options["augment"]
+        window: Any = options["window"]
         self.groups = nn.ModuleList()
         for order in sorted(set(self.orders)):
             heads = self.orders.count(order)
@@ -208,6 +218,7 @@ class SimplicialAttention(CachedTuples):
             listed: Any = None if augment is None or isinstance(augment, bool) else augment
             options |= dict(
                 order=order,
+                window=window if window is None or isinstance(window, int) else window[-order:],
                 augment=augment if listed is None else [axis for axis in listed if axis < order],
                 rotary=rotary and (relative or options["allow_non_invariant"]),
             )
@@ -254,7 +265,8 @@ class SimplicialAttention(CachedTuples):
 
         Without ``select``, it holds the keys in the layer's windows, and on an axis without a
         window ``unbounded`` keys; -1: all. :class:`Linear` keeps states of fixed size. The other
-        selections keep all keys, because any token may become a chosen key.
+        selections keep all keys, because any token may become a chosen key, and so do ``distinct``
+        and ``face``.
         """
         if self.orders is not None:
             return GroupCache([group.make_cache(unbounded) for group in self._groups()])

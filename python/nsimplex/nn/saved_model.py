@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .._arguments import describe
 from .._printable import printable
-from .._safetensors import Safetensors, quoted
+from .._safetensors import Safetensors, quoted, write_safetensors
 from ..text import ByteTokenizer, SentencePieceTokenizer, Tokenizer
+from .checks import require
 from .language_options import LanguageModelOptions
 
 # Files of a run folder, and kinds of files with the numbers of their formats: as in
@@ -24,11 +26,11 @@ _CHECKPOINT_FILE, _MODEL_FILE, _TOKENIZER_FILE = (
 )
 _CHECKPOINT, _MODEL = "nsimplex checkpoint ", "nsimplex model "
 _NEWEST, _WITHOUT_CHECKSUMS = "2", "1"
-_WEIGHTS, _TOKENIZER = "model.", "tokenizer"
+_WEIGHTS, _TOKENIZER, _NO_TOKENIZER = "model.", "tokenizer", "none"
 #: Fields of the state of a model, and of a checkpoint.
 _FIELDS = ("model", "step", _TOKENIZER), ("model", "training", "text", "progress", _TOKENIZER)
 _BYTES = 256  # tokens that a byte can be
-_LATER_OPTIONS = ("form", "rotary", "normalizer", "augment", "dropout")  # not of version 0.1
+_LAST_OF_FIRST = "tied"  # the last option that files of version 0.1 have
 
 
 class SavedModel(NamedTuple):
@@ -66,8 +68,10 @@ def read_saved_model(path: str | os.PathLike[str]) -> SavedModel:
     if type(step) is not int or not 0 <= step < 2**63:
         file.fail("the header's state is damaged: step is not a number from 0 on")
     for name in LanguageModelOptions.__dataclass_fields__:
-        if name not in options and name not in _LATER_OPTIONS:
+        if name not in options:
             file.fail(f"its option {name} is missing")
+        if name == _LAST_OF_FIRST:
+            break
     names = [name for name in file.names if name.startswith(prefix)]
     weights = {name.removeprefix(prefix): file.tensor(name) for name in names}
     tokenizer = _tokenizer(file, place, bool(prefix), state, options.get("vocabulary"))
@@ -117,7 +121,7 @@ def _tokenizer(
         model = file.raw(_TOKENIZER)
     elif not is_checkpoint and beside.exists():
         model, name = beside.read_bytes(), str(beside)
-    if state.get("tokenizer", "none") != "none":
+    if state.get("tokenizer", _NO_TOKENIZER) != _NO_TOKENIZER:
         file.fail("the header's state is damaged: tokenizer is not known to this version")
     if model:
         return SentencePieceTokenizer(model, name)
@@ -134,11 +138,13 @@ def require_fits(saved: SavedModel, options: Any) -> None:
     rows, width = embedding.shape if embedding.dim() == 2 else (-1, -1)
     blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
     widest = max((max(tensor.shape, default=0) for tensor in weights.values()), default=0)
+    most = widest if options.head_dim else options.dim
     for name, fits in (
         ("vocabulary", rows == options.vocabulary),
         ("dim", width == options.dim),
         ("layers", len(blocks) == options.layers),
-        ("heads", options.heads <= options.dim and options.kv_heads <= options.dim),
+        ("heads", options.heads <= most and options.kv_heads <= most),
+        ("head_dim", options.head_dim <= widest),
         ("mlp_ratio", options.mlp_ratio * options.dim <= widest + 1),
     ):
         if not fits:
@@ -161,6 +167,40 @@ def saved_language_model(saved: SavedModel, cls: type, non_finite: bool) -> nn.M
         raise ValueError(f"cannot read {printable(saved.path)}: {error}") from None
     load_weights(model, saved, non_finite)
     return model
+
+
+def write_language_model(model: Any, folder: str | os.PathLike[str], step: int) -> None:
+    """Writes model.safetensors, and tokenizer.model if the tokenizer is one of SentencePiece."""
+    place, tokenizer, options = Path(folder), model.tokenizer, model.options
+    at = "[LanguageModel] "
+    require(
+        not (place / _CHECKPOINT_FILE).exists(),
+        f"{at}folder: expected one without {_CHECKPOINT_FILE}, which would be read instead",
+    )
+    known = isinstance(tokenizer, (ByteTokenizer, SentencePieceTokenizer, type(None)))
+    require(
+        known and (tokenizer is None or tokenizer.vocabulary == options.vocabulary),
+        f"{at}tokenizer: expected a ByteTokenizer, a SentencePieceTokenizer of "
+        f"{options.vocabulary} tokens or None, got {describe(tokenizer)}",
+    )
+    weights = model.state_dict()
+    with torch.device("meta"):
+        usual = type(model)(options)
+    require(
+        weights.keys() == usual.state_dict().keys(),
+        f"{at}blocks: expected those of the options, got other weights",
+    )
+    state: dict[str, Any] = dict(model=options.to_map(), step=step)
+    if tokenizer is None:
+        state[_TOKENIZER] = _NO_TOKENIZER
+    place.mkdir(parents=True, exist_ok=True)
+    metadata = dict(format=_MODEL + _NEWEST, state=json.dumps(state, sort_keys=True))
+    write_safetensors(place / _MODEL_FILE, weights, metadata)
+    beside = place / _TOKENIZER_FILE
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        beside.write_bytes(tokenizer._model)
+    else:
+        beside.unlink(missing_ok=True)
 
 
 def load_weights(model: nn.Module, saved: SavedModel, non_finite: bool | None) -> None:

@@ -20,7 +20,8 @@ except ImportError as _error:
 from ..nn.upcycling import calibrate, order_shares
 from .attention_functions import attention_forward
 from .loading import from_pretrained
-from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
+from .model import SimplicialForCausalLM, SimplicialModel
+from .simplicial_config import SimplicialConfig
 from .upcycled_layers import convert
 
 __all__ = [

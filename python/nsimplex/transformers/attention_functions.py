@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,9 +13,16 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from .._arguments import describe
 from .._options import taken
 from ..attention import attention
-from .mask_reading import Seen, kind_of, make_mask
+from ..sparse_attention import sparse_attention
+from .mask_reading import Seen, key_table, kind_of, make_mask
 
-__all__ = ["attend", "attention_forward", "require_causal_model", "require_computed"]
+__all__ = [
+    "attend",
+    "attend_to_keys",
+    "attention_forward",
+    "require_causal_model",
+    "require_computed",
+]
 
 _MOST_TUPLES = 2**26  # of a mask that names every tuple
 
@@ -150,9 +157,11 @@ def attend(
     keys: Sequence[Tensor],
     values: Sequence[Tensor],
     seen: Seen,
+    call: Callable[..., Any] = attention,
     **options,
 ) -> tuple[Tensor, Tensor]:
-    """Causal :func:`nsimplex.attention` for what a model's mask admits: (out, lse).
+    """Causal :func:`nsimplex.attention`, or another ``call`` with its arguments, for what a model's
+    mask admits: (out, lse).
 
     query [B, Hq, Tq, D] are the last of the tokens so far, keys and values N of [B, Hk, T, D].
     """
@@ -163,7 +172,7 @@ def attend(
         query, *rest = (_in_one_row(each) for each in (query, *keys, *values))
         if seen.keys is not None:
             common["key_masks"] = [seen.keys.reshape(1, -1)] * order
-        out, lse = attention(
+        out, lse = call(
             query, rest[:order], rest[order:], cu_seqlens=seen.documents, return_lse=True, **common
         )
         out = out[0].unflatten(1, (batch, length)).transpose(0, 1)
@@ -174,7 +183,31 @@ def attend(
         common["query_positions"] = seen.positions
     if seen.pairs is not None:
         common["mask"] = _mask_of_tuples(seen.pairs, order)
-    return attention(query, keys, values, return_lse=True, **common)
+    return call(query, keys, values, return_lse=True, **common)
+
+
+def attend_to_keys(
+    query: Tensor,
+    keys: Sequence[Tensor],
+    values: Sequence[Tensor],
+    seen: Seen,
+    *,
+    window: int,
+    sinks: int,
+    normalizer: str,
+    sink: Tensor | None = None,
+    **options,
+) -> Tensor:
+    """Causal :func:`nsimplex.sparse_attention` over the tuples of the last ``window`` keys and of
+    the first ``sinks`` tokens of the text or document, as :func:`attend`."""
+    table = key_table(seen, query.size(2), keys[0].size(2), window, sinks, query.device)
+    out, lse = sparse_attention(
+        query, keys, values, table, pattern="product", return_lse=True, **options
+    )
+    if normalizer != "softmax_sink" or sink is None:
+        return out
+    # A separate tuple in the denominator, with value 0.
+    return out * torch.sigmoid(lse - sink[:, None])[..., None].to(out.dtype)
 
 
 def _in_one_row(heads: Tensor) -> Tensor:

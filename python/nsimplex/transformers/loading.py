@@ -11,8 +11,9 @@ from transformers import AutoConfig, PreTrainedModel
 from .._arguments import checked
 from .._printable import printable
 from ..nn.checks import require
-from .model import SimplicialConfig, SimplicialForCausalLM, SimplicialModel
+from .model import SimplicialForCausalLM, SimplicialModel
 from .model_files import config_told, require_enough_weights, require_plain_fields, weights_told
+from .simplicial_config import SimplicialConfig
 from .upcycled_layers import build_tuples
 
 __all__ = ["from_pretrained"]

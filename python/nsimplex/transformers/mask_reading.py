@@ -11,8 +11,9 @@ from torch.nn import functional as F
 from transformers.masking_utils import eager_mask, sdpa_mask
 
 from .._arguments import describe
+from ..nn.key_tables import ascending, documents_of
 
-__all__ = ["Seen", "kind_of", "make_mask", "seen_by", "stored"]
+__all__ = ["Seen", "key_table", "kind_of", "make_mask", "seen_by", "stored"]
 
 
 def make_mask(
@@ -72,6 +73,39 @@ class Seen(NamedTuple):
     documents: Tensor | None = None
     pairs: Tensor | None = None
     positions: Tensor | None = None
+
+
+def key_table(
+    seen: Seen, queries: int, length: int, window: int, sinks: int, device: torch.device
+) -> Tensor:
+    """The keys that queries see of their window and of the first tokens of the text or document:
+    int64 [1 or B, Tq, window + sinks], ascending, -1 after the last."""
+    places = torch.arange(queries, device=device)
+    if seen.positions is None:
+        places = (places + (length - queries))[None]
+    else:
+        places = seen.positions[:, None] + places
+    first = torch.zeros_like(places)
+    if seen.documents is not None and seen.keys is not None:
+        rows = seen.keys.size(0)
+        begins = documents_of(seen.documents, rows * length)[1].view(rows, length)
+        first = begins - length * torch.arange(rows, device=begins.device)[:, None]
+    elif seen.keys is not None:
+        first = seen.keys.int().argmax(1, keepdim=True)
+    elif seen.pairs is not None:
+        first = seen.pairs.int().argmax(-1)
+    near = places[..., None] + torch.arange(1 - window, 1, device=places.device)
+    begin = first[..., None] + torch.arange(sinks, device=places.device)
+    begin = begin.expand(*torch.broadcast_shapes(begin.shape[:2], places.shape), -1)
+    table = torch.cat([near.expand(begin.size(0), -1, -1), begin], -1)
+    keep = (table >= first[..., None]) & (table <= places[..., None])
+    inside = table.clamp(0, length - 1)
+    if seen.keys is not None:
+        rows, shown = seen.keys.size(0), inside.expand(seen.keys.size(0), -1, -1)
+        keep = keep & seen.keys.gather(1, shown.flatten(1)).view(rows, *shown.shape[1:])
+    if seen.pairs is not None:
+        keep = keep & seen.pairs.gather(2, inside.expand(seen.pairs.size(0), -1, -1))
+    return ascending(table.expand_as(keep).masked_fill(~keep, -1), length)
 
 
 def stored(

@@ -2,286 +2,103 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from typing import Any, get_args
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import (
     LlamaForCausalLM,
     LlamaModel,
     LlamaPreTrainedModel,
 )
 
-from .._arguments import describe
-from .._choices import Form, Norm, Normalizer, ScaleName
-from ..nn.checks import require, require_name, require_scale, require_whole
-from ..nn.language_options import MOST_HIDDEN, SIZES
+from ..attention import attention
+from ..face_attention import face_attention
+from ..nn.checks import require
 from ..nn.upcycling import windows_of
 from ..rotary import rotary as rotate
-from .attention_functions import attend, require_causal_model
-from .mask_reading import stored
-from .model_files import config_told, require_enough_weights, require_plain_fields, weights_told
+from .attention_functions import attend, attend_to_keys, require_causal_model
+from .mask_reading import Seen, stored
+from .model_files import require_enough_weights, weights_told
+from .simplicial_config import OF_LAYER, SimplicialConfig, known, rotary_frequencies
 
-__all__ = ["SimplicialConfig", "SimplicialForCausalLM", "SimplicialModel"]
+__all__ = ["SimplicialForCausalLM", "SimplicialModel"]
 
 _EPSILON = 1e-6
-_SMALLEST = torch.finfo(torch.float32).tiny
-#: Fields of other models and options of other layers, with the values that change nothing beside
-#: None and False. A Llama would keep them and obey none.
-_OF_OTHERS = dict(
-    add_cross_attention=False,
-    attention_multiplier=None,
-    attn_logit_softcapping=None,
-    augment=None,
-    bias=False,
-    causal=True,
-    distinct="none",
-    dropout=0,
-    embedding_multiplier=1,
-    face=False,
-    final_logit_softcapping=None,
-    is_encoder_decoder=False,
-    logits_scaling=1,
-    no_rope_layers=None,
-    num_local_experts=None,
-    orders=None,
-    partial_rotary_factor=None,
-    qk_norm=False,
-    query_pre_attn_scalar=None,
-    reduce="product",
-    residual_multiplier=1,
-    select=None,
-    sliding_window=None,
-    unit_layer=False,
-    use_qk_norm=False,
-    use_sliding_window=False,
-)
-#: Sizes by the names that LlamaConfig has for those of :class:`LanguageModelOptions`.
-_SIZES = {
-    "vocab_size": SIZES["vocabulary"],
-    "num_hidden_layers": SIZES["layers"],
-    "num_attention_heads": SIZES["heads"],
-    "hidden_size": SIZES["dim"],
-    "head_dim": SIZES["dim"],
-    "intermediate_size": (1, MOST_HIDDEN),
-    "max_position_embeddings": SIZES["context"],
-    "order": SIZES["order"],
-}
-#: What a layer reads of its config once.
-_OF_LAYER = ("every", "order", "window", "form", "normalizer", "norm", "scale", "rotary")
-
-
-#: Kinds of rotary positions whose frequencies are the same for texts of every length.
-_FIXED_ROTARY = ("default", "linear", "yarn", "llama3", "proportional")
-
-
-def _require_rotary(at: str, config: SimplicialConfig) -> None:
-    """Check that all layers rotate by the same frequencies, which can be computed."""
-    rope: Any = config.rope_parameters
-    parts = [name for name, value in rope.items() if isinstance(value, dict)]
-    require(
-        not parts,
-        f"{at}rope_parameters: expected one set for all layers, got some for {', '.join(parts)}",
-    )
-    kind, part = rope["rope_type"], rope.get("partial_rotary_factor")
-    kinds = _FIXED_ROTARY if config.rotary else ("default", *ROPE_INIT_FUNCTIONS)
-    require(
-        kind in kinds,
-        f"{at}rope_parameters['rope_type']: expected one of {', '.join(kinds)}"
-        f"{' for rotary=True' * config.rotary}, got {describe(kind)}",
-    )
-    require(
-        kind == "proportional" or part in (None, 1),
-        f"{at}rope_parameters['partial_rotary_factor']: expected 1, for layers rotate whole heads, "
-        f"got {describe(part)}",
-    )
-    for name, value in rope.items():
-        least = 0 if name.startswith("mscale") or isinstance(value, bool) else _SMALLEST
-        require(
-            not isinstance(value, (int, float)) or least <= value < math.inf,
-            f"{at}rope_parameters[{name!r}]: expected a finite number of at least {least}, got "
-            f"{describe(value)}",
-        )
-    try:
-        rotary_frequencies(config, _known(config.head_dim) // 2)
-    except KeyError as error:
-        name = error.args[0]
-        raise ValueError(
-            f"{at}rope_parameters[{name!r}]: expected one for rope_type {kind}, got none"
-        ) from None
-
-
-def rotary_frequencies(config: LlamaConfig, planes: int) -> tuple[list[float] | None, float]:
-    """The frequencies of the planes of a head, which ordinary layers with that many planes have,
-    and the factor of queries and keys. None: those of the base alone."""
-    rope: Any = config.rope_parameters
-    if rope["rope_type"] == "default":
-        return None, 1.0
-    alike = copy.copy(config)
-    alike.head_dim = 2 * planes
-    with torch.device("cpu"):  # also where a model is made without numbers
-        frequencies, factor = ROPE_INIT_FUNCTIONS[rope["rope_type"]](alike)
-    return frequencies.tolist(), float(factor)
-
-
-def _known(size: int | None) -> int:
-    """A size that LlamaConfig fills in where it is not given."""
-    assert size is not None
-    return size
-
-
-class SimplicialConfig(LlamaConfig):
-    """Shape of a :class:`SimplicialForCausalLM`: all fields of ``LlamaConfig``, and these.
-
-    Args:
-        every: every ``every``-th layer is simplicial, at most the number of layers; 0: none.
-        order: N, the number of keys of a tuple.
-        window: the last keys that a query sees, one number per axis or one for all; None or -1:
-            all.
-        form, normalizer, scale: as in :func:`nsimplex.attention`. "softmax_sink" learns one sink
-            per head.
-        norm: "none", "qk" or "qkv": which projections of simplicial layers are divided by their
-            root mean square, per head.
-        rotary: rotate queries and keys of simplicial layers, in chunks of N + 1 channels (2 for
-            N = 1), by the frequencies of ``rope_parameters``. For form "determinant" or N = 1, and
-            for frequencies that do not depend on the length: not "dynamic" and "longrope".
-    """
-
-    model_type = "nsimplex"
-
-    every: int = 4
-    order: int = 2
-    window: int | list | tuple | None = (16, 256)
-    form: Form = "product"
-    normalizer: Normalizer = "softmax"
-    norm: Norm = "qk"
-    scale: ScaleName | float | list | tuple = "standard"
-    rotary: bool = False
-
-    @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
-        name, inside = pretrained_model_name_or_path, options.get("subfolder") or ""
-        require_plain_fields(name, inside)
-        with config_told(name, inside):
-            return super().from_pretrained(name, *args, **options)
-
-    @classmethod
-    def from_dict(cls, config_dict: Any, **options) -> Any:
-        with config_told(options.get("name_or_path") or ""):  # which AutoConfig gives
-            return super().from_dict(config_dict, **options)
-
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
-        self.require_obeyed()
-
-    def require_obeyed(self) -> None:
-        """Check that a model can be built that obeys every field."""
-        at = "[SimplicialConfig] "
-        require_causal_model(at, self)
-        for name, usual in _OF_OTHERS.items():
-            given = getattr(self, name, usual)
-            require(
-                given == usual or given is None or (given is False and usual is not True),
-                f"{at}{name}: expected {usual or 'none'}, which no layer of this model obeys, got "
-                f"{describe(given)}",
-            )
-        kinds = {*(getattr(self, "layer_types", None) or ())} - {"full_attention"}
-        require(
-            not kinds,
-            f"{at}layer_types: expected full_attention alone, got {', '.join(sorted(kinds))}",
-        )
-        for name, (least, most) in _SIZES.items():
-            require_whole(at, least, most, **{name: getattr(self, name)})
-        require_whole(at, least=0, most=self.num_hidden_layers, every=self.every)
-        windows_of(self.window, self.order, "SimplicialConfig")
-        require_name(at, "form", self.form, get_args(Form))
-        require_name(at, "normalizer", self.normalizer, get_args(Normalizer))
-        require_name(at, "norm", self.norm, get_args(Norm))
-        require(
-            isinstance(self.rotary, bool),
-            f"{at}rotary: expected True or False, got {describe(self.rotary)}",
-        )
-        dropout: Any = self.attention_dropout
-        require(
-            dropout is None or 0 <= dropout < 1,
-            f"{at}attention_dropout: expected a share in [0, 1), got {describe(dropout)}",
-        )
-        for name in ("rms_norm_eps", "initializer_range"):
-            value: Any = getattr(self, name)
-            require(
-                0 <= value < math.inf,
-                f"{at}{name}: expected a finite number of at least 0, got {describe(value)}",
-            )
-        require_scale(at, self.scale)
-        heads, kv_heads = self.num_attention_heads, _known(self.num_key_value_heads)
-        require(
-            kv_heads > 0 and heads % kv_heads == 0,
-            f"{at}num_key_value_heads: expected a divisor of num_attention_heads {heads}, got "
-            f"{kv_heads}",
-        )
-        chunk = self.order + 1
-        require(
-            self.form == "product" or _known(self.head_dim) % chunk == 0,
-            f"{at}head_dim: expected a multiple of order + 1 = {chunk} for form determinant, got "
-            f"{self.head_dim}",
-        )
-        require(
-            not self.rotary or self.order == 1 or self.form == "determinant",
-            f"{at}rotary: form product of order {self.order} does not depend on relative positions "
-            "alone; use form determinant",
-        )
-        require(
-            _known(self.head_dim) % 2 == 0 or (self.every == 1 and (chunk > 2 or not self.rotary)),
-            f"{at}head_dim: expected an even number, for layers that rotate pairs of channels, got "
-            f"{self.head_dim}",
-        )
-        _require_rotary(at, self)
 
 
 def _fields_of_layer(config: SimplicialConfig) -> dict[str, Any]:
-    given = {name: getattr(config, name) for name in _OF_LAYER}
+    given = {name: getattr(config, name) for name in OF_LAYER}
     return {n: tuple(value) if isinstance(value, list) else value for n, value in given.items()}
+
+
+class _Group(NamedTuple):
+    """The heads of one order in a layer."""
+
+    order: int
+    heads: int
+    kv_heads: int
+    window: list[int]
+    rotates: bool
+    chunk: int
+    frequencies: list[float] | None
+    factor: float
+
+
+def _groups_of(config: SimplicialConfig) -> list[_Group]:
+    """The lowest order first."""
+    orders, shared = config.orders_of_heads(), config.num_attention_heads
+    shared //= known(config.num_key_value_heads)
+    window = windows_of(config.window, max(orders), "SimplicialConfig")
+    groups: list[_Group] = []
+    for order in sorted({*orders}):
+        heads = orders.count(order)
+        determinant = config.form == "determinant"
+        chunk = order + 1 if determinant else 2
+        rotates = config.rotary and (determinant or order == 1)
+        turn = None, 1.0
+        if rotates:
+            turn = rotary_frequencies(config, known(config.head_dim) // chunk * (chunk // 2))
+        own = heads, heads // shared, window[-order:], rotates, chunk
+        groups.append(_Group(order, *own, *turn))
+    return groups
 
 
 class SimplicialSelfAttention(nn.Module):
     """Causal N-simplicial self-attention as a layer of a Transformers model.
 
     Parameters: ``q_proj`` [Hq D, C], ``k_proj`` and ``v_proj`` [N Hk D, C] with the axes one after
-    the other, ``o_proj`` [C, Hq D]; ``sink`` [Hq] for the normaliser softmax_sink.
+    the other, ``o_proj`` [C, Hq D]; ``sink`` [Hq] for the normaliser softmax_sink. With ``orders``
+    the heads of the lowest order come first in all of them.
     """
 
     def __init__(self, config: SimplicialConfig, layer_idx: int) -> None:
         super().__init__()
         self.config, self.layer_idx = config, layer_idx
-        self.order = config.order
         self._read = _fields_of_layer(config)
-        # LlamaConfig fills both in.
-        self.head_dim, self.kv_heads = _known(config.head_dim), _known(config.num_key_value_heads)
+        self.head_dim, self.kv_heads = known(config.head_dim), known(config.num_key_value_heads)
         self.heads = config.num_attention_heads
         self.is_causal = True
+        self.groups = _groups_of(config)
+        #: Key heads that a cache holds together: of every axis of every group, a whole number.
+        self.piece = math.gcd(*(group.kv_heads for group in self.groups))
         self.options = dict(
             form=config.form,
             normalizer=config.normalizer,
-            window=windows_of(config.window, config.order, "SimplicialConfig"),
             scale=tuple(config.scale) if isinstance(config.scale, list) else config.scale,
+            reduce=config.reduce,
         )
+        if config.sparse == "window":
+            self.options |= dict(distinct=config.distinct, softcap=config.softcap)
         width, bias = config.hidden_size, config.attention_bias
-        axes = self.order * self.kv_heads * self.head_dim
+        axes = sum(group.order * group.kv_heads for group in self.groups) * self.head_dim
         self.q_proj = nn.Linear(width, self.heads * self.head_dim, bias=bias)
         self.k_proj = nn.Linear(width, axes, bias=bias)
         self.v_proj = nn.Linear(width, axes, bias=bias)
         self.o_proj = nn.Linear(self.heads * self.head_dim, width, bias=bias)
-        self.chunk = self.order + 1 if config.form == "determinant" else 2
-        planes = self.head_dim // self.chunk * (self.chunk // 2)
-        self.frequencies, self.factor = (
-            rotary_frequencies(config, planes) if config.rotary else (None, 1.0)
-        )
         if config.normalizer == "softmax_sink":
             self.sink = nn.Parameter(torch.zeros(self.heads))
 
@@ -299,16 +116,31 @@ class SimplicialSelfAttention(nn.Module):
         heads = x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
         return F.rms_norm(heads, (self.head_dim,), eps=_EPSILON) if normalised else heads
 
-    def _rotated(self, q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """q and k [B, H, T, D], rotated by their positions [B, T]."""
+    def _rotated(self, group: _Group, x: Tensor, positions: Tensor) -> Tensor:
+        """Queries or keys [B, H, T, D] of a group, rotated by their positions [B, T]."""
         rope: Any = self.config.rope_parameters
-        if self.frequencies is None:
+        if group.frequencies is None:
             turns: dict[str, Any] = dict(base=float(rope["rope_theta"]), positions=positions)
         else:
-            frequencies = torch.tensor(self.frequencies, device=q.device)
+            frequencies = torch.tensor(group.frequencies, device=x.device)
             turns = dict(angles=(positions[..., None].float() * frequencies)[:, :, None])
-        q, k = rotate(q, chunk=self.chunk, **turns), rotate(k, chunk=self.chunk, **turns)
-        return (q, k) if self.factor == 1 else (q * self.factor, k * self.factor)
+        x = rotate(x, chunk=group.chunk, **turns)
+        return x if group.factor == 1 else x * group.factor
+
+    def _by_group(self, x: Tensor, of_keys: bool) -> list[Tensor]:
+        """Heads [B, H, T, D] of each group; those of keys and values are N Hk, one axis after the
+        other."""
+        each = [g.order * g.kv_heads if of_keys else g.heads for g in self.groups]
+        return [*x.split(each, 1)]
+
+    def _axes(self, pieces: list[Tensor]) -> list[list[Tensor]]:
+        """The axes of each group, of the pieces that a cache holds."""
+        left, axes = iter(pieces), []
+        for group in self.groups:
+            count = group.kv_heads // self.piece
+            own = [[next(left) for _ in range(count)] for _ in range(group.order)]
+            axes.append([each[0] if count == 1 else torch.cat(each, 1) for each in own])
+        return axes
 
     def forward(
         self,
@@ -329,20 +161,49 @@ class SimplicialSelfAttention(nn.Module):
             self._require_same_fields()
         cache = past_key_values if cache is None else cache
         norm = self.config.norm
-        q = self._heads(self.q_proj(hidden_states), norm != "none")
-        k = self._heads(self.k_proj(hidden_states), norm != "none")
+        q = self._by_group(self._heads(self.q_proj(hidden_states), norm != "none"), False)
+        k = self._by_group(self._heads(self.k_proj(hidden_states), norm != "none"), True)
         v = self._heads(self.v_proj(hidden_states), norm == "qkv")
         if self.config.rotary:
             if position_ids is None:
                 past = 0 if cache is None else int(cache.get_seq_length(self.layer_idx))
-                position_ids = torch.arange(past, past + q.size(2), device=q.device)[None]
-            q, k = self._rotated(q, k, position_ids.expand(q.size(0), -1))
-        keys, values = k.split(self.kv_heads, 1), v.split(self.kv_heads, 1)
-        keys, values, seen = stored(keys, values, cache, self.layer_idx, attention_mask)
-        dropout = self.config.attention_dropout if self.training else 0.0
-        sink = {"sink": self.sink} if hasattr(self, "sink") else {}
-        out, _ = attend(q, keys, values, seen, dropout_p=dropout, **self.options, **sink)
+                position_ids = torch.arange(past, past + v.size(2), device=v.device)[None]
+            places = position_ids.expand(v.size(0), -1)
+            for i, group in enumerate(self.groups):
+                if group.rotates:
+                    q[i], k[i] = (self._rotated(group, each, places) for each in (q[i], k[i]))
+        keys = [piece for own in k for piece in own.split(self.piece, 1)]
+        keys, values, seen = stored(
+            keys, v.split(self.piece, 1), cache, self.layer_idx, attention_mask
+        )
+        sinks: Any = [None] * len(self.groups)
+        if hasattr(self, "sink"):
+            sinks = self.sink.split([group.heads for group in self.groups])
+        parts = zip(self.groups, q, self._axes(keys), self._axes(values), sinks)
+        out = torch.cat([self._attend(*part, seen) for part in parts], 1)
         return self.o_proj(out.transpose(1, 2).flatten(2)), None
+
+    def _attend(
+        self,
+        group: _Group,
+        q: Tensor,
+        keys: list[Tensor],
+        values: list[Tensor],
+        sink: Tensor | None,
+        seen: Seen,
+    ) -> Tensor:
+        config = self.config
+        options: dict[str, Any] = self.options | ({} if sink is None else dict(sink=sink))
+        if config.sparse == "window+sinks":
+            out = attend_to_keys(
+                q, keys, values, seen, window=group.window[0], sinks=config.sinks, **options
+            )
+        else:
+            dropout = config.attention_dropout if self.training else 0.0
+            call = face_attention if config.face else attention
+            options |= dict(window=group.window, dropout_p=dropout)
+            out, _ = attend(q, keys, values, seen, call=call, **options)
+        return out / (2 * group.order + 1) if config.unit_layer else out
 
 
 class _Initialized(LlamaPreTrainedModel):

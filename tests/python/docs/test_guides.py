@@ -39,6 +39,29 @@ def section(root, page, heading):
     )[1]
 
 
+def run_mixed_orders(root, steps=None):
+    """The names that the blocks of the page leave, which go on from one another."""
+    pytest.importorskip("transformers")
+    program = "\n".join(blocks(root, "mixed-orders"))
+    if steps is not None:
+        program, replaced = re.subn(r"^STEPS = \d+$", f"STEPS = {steps}", program, flags=re.M)
+        assert replaced == 1
+    names = {"__name__": "mixed_orders"}
+    exec(compile(program, "mixed-orders.md", "exec"), names)
+    return names
+
+
+def test_the_guide_of_mixed_orders_runs(root):
+    names = run_mixed_orders(root, steps=2)
+    assert names["answer"] in range(13)
+
+
+@pytest.mark.slow
+def test_mixed_orders_learn_sums_of_three_numbers(root):
+    ordinary, mixed = run_mixed_orders(root)["scores"]
+    assert mixed > ordinary + 0.05
+
+
 @pytest.mark.slow
 def test_the_program_of_many_machines_runs_under_torchrun(root, tmp_path):
     program = tmp_path / "train.py"

@@ -74,33 +74,78 @@ def test_folder_checkpoint_and_model_are_the_same(which, request):
     models[0].loss(tokens, tokens).backward()  # it may be trained on
 
 
+LIGHT = dict(indexer="light", indexer_loss=0.5)
 KINDS = {
-    "determinant": "--form determinant --rotary --normalizer softmax_sink",
-    "augment": "--normalizer softmax_sink --augment --dropout 0.3",
-    "chosen": "--normalizer softmax_sink --sparse topk --topk 3",
+    "determinant": dict(form="determinant", rotary=True, normalizer="softmax_sink"),
+    "augment": dict(normalizer="softmax_sink", augment=True, dropout=0.3),
+    "chosen": dict(normalizer="softmax_sink", sparse="topk", topk=3),
+    "orders": dict(orders=[1, 2], softcap=3.0, rotary_base=100.0),
+    "chosen for orders": dict(orders=[1, 2], sparse="topk", topk=3, **LIGHT),
+    "sinks": dict(sparse="window+sinks", sinks=2, window=[4], reduce="mlp"),
+    "all parts": dict(sparse="window+sinks+topk", topk=2, window=[2], unit_layer=True),
+    "face": dict(face=True, reduce="sum", head_dim=6, bias=True),
+    "distinct": dict(distinct="with_query", reduce="mean"),
 }
+SMALL = dict(dim=24, heads=2, layers=2, every=2, context=8, window=[4, 8])
+
+
+def flags(options):
+    """Options of a model as flags of the command."""
+    names = dict(dim="width", head_dim="head-width")
+    for name, value in options.items():
+        flag = "--" + names.get(name, name).replace("_", "-")
+        if value is True:
+            yield flag
+        else:
+            yield from (flag, ",".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def command(*words):
+    return subprocess.run([*map(str, words)], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_options_of_the_simplicial_layers_come_with_the_run(executable, old_run, tmp_path, kind):
-    text, folder = old_run / "text.txt", tmp_path / "run"
-    shape = "--width 24 --heads 2 --layers 2 --every 2 --context 8 --batch 2 --steps 20 --lr 0.03"
-    line = [executable, "lm", "train", "--text", text, "--out", folder, "--window", "4,8"]
-    subprocess.run([*line, *shape.split(), *KINDS[kind].split()], check=True, capture_output=True)
-    line = [executable, "lm", "eval", folder, "--part", "all", "--json"]
-    evaluated = subprocess.run(line, check=True, capture_output=True, text=True)
+def test_models_of_the_command_and_of_python_are_the_same(executable, old_run, tmp_path, kind):
+    text, options = old_run / "text.txt", SMALL | KINDS[kind]
+    training = "--batch 2 --steps 20 --lr 0.03".split()
+    train = [executable, "lm", "train", "--text", text, "--out", tmp_path / "run", *training]
+    command(*train, *flags(options))
+    model = LanguageModel.from_run(tmp_path / "run")
+    windows = [(width, 0) for width in options["window"]]
+    assert model.options == LanguageModelOptions(**options | dict(window=windows))
+    model.save(tmp_path / "saved", step=20)
     tokens = torch.tensor(list(text.read_bytes()))
-    model = LanguageModel.from_run(folder)
     losses = [
         model.loss(part[None, :-1], part[None, 1:]).item() * (len(part) - 1)
         for part in (tokens[first : first + 9] for first in range(0, len(tokens) - 1, 8))
     ]
-    expected = json.loads(evaluated.stdout)["val_loss"]
-    assert sum(losses) / (len(tokens) - 1) == pytest.approx(expected, abs=1e-5)
-    options = vars(model.options)
-    given = dict(word.split() for word in KINDS[kind].split("--") if len(word.split()) == 2)
-    assert {name: str(options[name]) for name in given} == given
-    assert (options["rotary"], options["augment"]) == (kind == "determinant", kind == "augment")
+    for folder in (tmp_path / "run", tmp_path / "saved"):
+        given = () if folder.name == "run" else ("--text", text)
+        line = command(executable, "lm", "eval", folder, "--part", "all", "--json", *given)
+        expected = json.loads(line)["val_loss"]
+        assert sum(losses) / (len(tokens) - 1) == pytest.approx(expected, abs=1e-5)
+        greedy = ["--prompt", "ab", "--temperature", 0, "--tokens", 5, "--json"]
+        sampled = json.loads(command(executable, "lm", "sample", folder, *greedy))["text"]
+        assert model.generate("ab", 5, temperature=0) == sampled
+
+
+def test_what_cannot_be_saved_is_refused(run, tmp_path):
+    model = LanguageModel(LanguageModelOptions(**SMALL | dict(vocabulary=9)))
+    with pytest.raises(ValueError, match="folder: expected one without checkpoint.safetensors"):
+        model.save(run)
+    model.tokenizer = ByteTokenizer()
+    with pytest.raises(ValueError, match="tokenizer: expected a ByteTokenizer, .* of 9 tokens"):
+        model.save(tmp_path)
+    model.tokenizer = None
+    model.save(tmp_path)
+    again = LanguageModel.from_run(tmp_path)
+    assert again.tokenizer is None and again.options == model.options
+    assert torch.equal(again(torch.arange(8)[None]), model.eval()(torch.arange(8)[None]))
+    with pytest.raises(ValueError, match="step: expected at least 0, got -1"):
+        model.save(tmp_path, step=-1)
+    model.blocks[0].mlp.extra = torch.nn.Linear(1, 1)
+    with pytest.raises(ValueError, match="blocks: expected those of the options"):
+        model.save(tmp_path)
 
 
 def test_a_folder_with_a_model_alone(old_run, tmp_path):

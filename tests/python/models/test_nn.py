@@ -26,13 +26,37 @@ from nsimplex.nn import (
 
 @pytest.mark.parametrize(
     "name",
-    ["tied", "untied", "linear", "topk", "path", "turned", "sink", "sigmoid", "chosen_sink"],
+    [
+        "tied",
+        "untied",
+        "linear",
+        "topk",
+        "path",
+        "turned",
+        "sink",
+        "sigmoid",
+        "chosen_sink",
+        "orders_topk",
+        "all_parts",
+        "orders_window",
+        "face_model",
+    ],
 )
 def test_language_model_repeats_cpp(exported, name):
     weights, (tokens,), output, metadata = exported(name)
     model = LanguageModel(LanguageModelOptions.from_map(metadata)).eval()
     model.load_state_dict(weights)  # strict: names and shapes are the same
     torch.testing.assert_close(model(tokens), output, rtol=1e-5, atol=1e-6)
+
+
+def test_defaults_of_the_language_model_are_those_of_cpp(exported):
+    *_, metadata = exported("defaults")
+    assert LanguageModelOptions().to_map() == {
+        name: str(float(text))
+        if name in ("indexer_loss", "mlp_ratio", "dropout", "rotary_base")
+        else text
+        for name, text in metadata.items()
+    }
 
 
 def test_cross_attention_repeats_cpp(exported):

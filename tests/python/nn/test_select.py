@@ -287,8 +287,6 @@ def test_decoding_is_the_whole_sequence(name):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (dict(distinct="axes"), "distinct: expected none with a cache, got 'axes'"),
-        (dict(face=True), "face: expected False with a cache"),
         (dict(causal=False), "cache: only causal self-attention"),
         (
             dict(select=nn.Neighbours(graph()) | nn.Window(2)),
@@ -304,11 +302,19 @@ def test_layers_without_a_cache_say_so(options, words):
 
 @pytest.mark.parametrize(
     "options",
-    [dict(normalizer="softmax_sink"), dict(augment=True), dict(normalizer="relu"), dict(bias=True)],
+    [
+        dict(normalizer="softmax_sink"),
+        dict(augment=True),
+        dict(normalizer="relu"),
+        dict(bias=True),
+        dict(distinct="with_query", window=3),
+        dict(face=True, window=[2, 4]),
+        dict(orders=[1, 2, 2, 3], window=[2, 3, 5]),
+    ],
     ids=str,
 )
 def test_options_decode(options):
-    module, x = layer("window", window=[3, 4], **options).requires_grad_(False), tokens()
+    module, x = layer("window", **dict(window=[3, 4]) | options).requires_grad_(False), tokens()
     cache = module.make_cache()
     steps = [module(x[:, a:b], cache=cache) for a, b in ((0, 4), (4, 5), (5, T))]
     torch.testing.assert_close(torch.cat(steps, 1), module(x))

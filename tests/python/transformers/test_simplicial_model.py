@@ -1,5 +1,7 @@
 """SimplicialForCausalLM: a Transformers model with simplicial layers."""
 
+import json
+
 import pytest
 import torch
 from tiny_models import (
@@ -17,12 +19,14 @@ from tiny_models import (
 from torch.nn import functional as F
 
 import nsimplex
+from nsimplex.nn import LanguageModelOptions
 from nsimplex.transformers import (
     SimplicialConfig,
     SimplicialForCausalLM,
     SimplicialModel,
     convert,
 )
+from nsimplex.transformers.simplicial_config import OF_LAYER
 
 SHAPES = {
     "product": {},
@@ -36,8 +40,17 @@ SHAPES = {
     "eager": dict(attn_implementation="eager"),
     "nsimplex": dict(attn_implementation="nsimplex"),
     "no simplicial layer": dict(every=0),
+    "orders": dict(orders=[1, 1, 2, 2], normalizer="softmax_sink"),
+    "orders 1 and 3": dict(orders=[1, 3, 3, 3], window=4, num_key_value_heads=4, reduce="sum"),
+    "orders that rotate": dict(
+        orders=[1, 1, 2, 2], form="determinant", rotary=True, hidden_size=48, unit_layer=True
+    ),
+    "window and sinks": dict(sparse="window+sinks", window=4, sinks=2, normalizer="softmax_sink"),
+    "sinks for orders": dict(orders=[1, 1, 2, 2], sparse="window+sinks", window=3, reduce="mean"),
+    "face": dict(face=True, reduce="sum"),
+    "distinct": dict(distinct="with_query", softcap=3.0),
 }
-SOME = ["product", "determinant", "sink", "nsimplex"]
+SOME = ["product", "determinant", "sink", "nsimplex", "orders", "window and sinks", "face"]
 
 
 def logits(model, ids, mask=None):
@@ -63,7 +76,7 @@ def close(own, expected):
 
 
 def test_a_simplicial_layer_is_the_operator_between_its_projections():
-    model = build("simplicial")
+    model = build("simplicial", norm="qk")
     layer = model.model.layers[1].self_attn
     x = torch.randn(2, 7, 32, generator=torch.Generator().manual_seed(3))
     q = layer.q_proj(x).view(2, 7, 4, 8).transpose(1, 2)
@@ -306,13 +319,29 @@ def test_it_is_saved_and_loaded_by_the_auto_classes(tmp_path):
         model.save_pretrained(tmp_path / name)
         again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / name)
         assert type(again) is SimplicialForCausalLM
-        for field in ("every", "order", "form", "normalizer", "norm", "rotary"):
-            assert getattr(again.config, field) == getattr(model.config, field)
+        for field in OF_LAYER:
+            own, given = getattr(again.config, field), getattr(model.config, field)
+            assert own == (list(given) if isinstance(given, tuple) else given), field
         torch.testing.assert_close(again.state_dict(), model.state_dict(), rtol=0, atol=0)
         close(logits(again, tokens()), logits(model, tokens()))
     config = transformers.AutoConfig.from_pretrained(tmp_path / "product")
     assert type(config) is SimplicialConfig
     assert type(transformers.AutoModel.from_config(config)) is SimplicialModel
+
+
+def test_defaults_are_those_of_the_language_model():
+    config, options = SimplicialConfig(), LanguageModelOptions()
+    for name in OF_LAYER:
+        assert getattr(config, name) == getattr(options, name), name
+
+
+def test_a_config_of_a_file_without_norm_has_the_former_default(tmp_path):
+    written = SimplicialConfig(norm="qkv").to_dict()
+    assert SimplicialConfig.from_dict(written).norm == "qkv"
+    del written["norm"]
+    assert SimplicialConfig.from_dict(written).norm == "qk"
+    (tmp_path / "config.json").write_text(json.dumps(written))
+    assert transformers.AutoConfig.from_pretrained(tmp_path).norm == "qk"
 
 
 def test_checkpointing_changes_no_gradient():
@@ -348,8 +377,24 @@ def test_bfloat16_is_near_float32():
         (dict(query_pre_attn_scalar=64), "query_pre_attn_scalar: expected none"),
         (dict(causal=False), "causal: expected True, which no layer"),
         (dict(dropout=0.1), "dropout: expected none"),
-        (dict(orders=[1, 2, 1, 2]), "orders: expected none"),
-        (dict(distinct="axes"), "distinct: expected none"),
+        (dict(orders=[1, 2, 1]), "orders: expected one order for each of 4 heads, got 3"),
+        (dict(orders=[1, 2, 2, 9]), "orders: expected 1 to 8, got 9"),
+        (dict(orders=[1, 1, 3, 3]), "window: expected a positive integer, -1 or 3 of them"),
+        (dict(orders=[1, 1, 2, 2], order=3), "order: expected none beside orders, got 3"),
+        (dict(distinct="all"), "distinct: expected none, axes or with_query, got 'all'"),
+        (dict(reduce="mlp"), "reduce: expected product, sum or mean, got 'mlp'"),
+        (dict(face=True, normalizer="relu"), "normalizer: expected softmax beside face"),
+        (dict(face=1), "face: expected True or False, got 1"),
+        (dict(softcap=-1.0), "softcap: expected a positive number, got -1.0"),
+        (dict(sparse="topk"), "sparse: expected window or window+sinks, got 'topk'"),
+        (dict(sinks=3), "sinks: expected 1 with sparse 'window', got 3"),
+        (dict(sparse="window+sinks"), "window: expected one positive integer, for the keys of"),
+        (dict(sparse="window+sinks", window=4, sinks=0), "sinks: expected at least 1, got 0"),
+        (dict(sparse="window+sinks", window=4, face=True), "face: expected False with sparse"),
+        (
+            dict(sparse="window+sinks", window=4, attention_dropout=0.1),
+            "attention_dropout: expected 0.0 with sparse 'window+sinks', got 0.1",
+        ),
         (dict(use_qk_norm=True), "use_qk_norm: expected none"),
         (dict(embedding_multiplier=12.0), "embedding_multiplier: expected 1, which"),
         (dict(output_attentions=True), "output_attentions: expected False"),
@@ -383,7 +428,14 @@ def test_fields_of_others_may_say_what_is_so():
 
 @pytest.mark.parametrize(
     "change",
-    [dict(window=(1, 1)), dict(norm="qkv"), dict(every=1), dict(scale=(0.1, 1.0))],
+    [
+        dict(window=(1, 1)),
+        dict(orders=[1, 1, 2, 2]),
+        dict(face=True),
+        dict(norm="qkv"),
+        dict(every=1),
+        dict(scale=(0.1, 1.0)),
+    ],
     ids=str,
 )
 def test_fields_that_layers_have_read_do_not_change(change):
