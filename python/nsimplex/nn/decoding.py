@@ -153,8 +153,10 @@ class CachedTuples(SelectedTuples):
         )
         positions, real = cache._extend(q, keys, values, counts)
         if self.select is None:
-            slots = ([kept[:, :, :-1] for kept in each] for each in (cache.keys, cache.values))
-            out = self._attend_to_window(q, *slots, query_positions=positions)
+            keys, values = (
+                [kept[:, :, :-1] for kept in each] for each in (cache.keys, cache.values)
+            )
+            out = self._attend_to_window(q, keys, values, query_positions=positions)
         elif isinstance(cache, ChosenSlots):
             out = self._attend_to_chosen_slots(x, q, cache, positions, real)
         else:

@@ -167,8 +167,10 @@ class SimplicialSelfAttention(nn.Module):
         if self.config.rotary:
             if position_ids is None:
                 past = 0 if cache is None else int(cache.get_seq_length(self.layer_idx))
-                position_ids = torch.arange(past, past + v.size(2), device=v.device)[None]
-            places = position_ids.expand(v.size(0), -1)
+                places = torch.arange(past, past + v.size(2), device=v.device)[None]
+            else:
+                places = position_ids
+            places = places.expand(v.size(0), -1)
             for i, group in enumerate(self.groups):
                 if group.rotates:
                     q[i], k[i] = (self._rotated(group, each, places) for each in (q[i], k[i]))

@@ -285,7 +285,7 @@ WRONG = [
     (dict(orders=[1, 2, 1, 1], kv_heads=2), "orders: expected one order for the 2 heads of a key"),
     (dict(orders=[1, 1, 2, 2], augment=[2]), "augment: expected 0 to 1, got 2"),
     (dict(orders=[1] * 4, context_dims=(3,)), "context_dims: expected none beside orders"),
-    (dict(orders=[1, 1, 2, 2], window=[3, 4]), "window: expected one entry for each of 1 axes"),
+    (dict(orders=[1, 1, 2, 2], window=[3, 4, 5]), "window: expected one entry for each of 2 axes"),
     (dict(orders=[1, 1, 2, 2], order=3), "order: expected none beside orders, got 3"),
     (dict(orders=[2] * 4, rotary=True), "rotary: expected an order of 1 or form determinant"),
     (dict(device="nowhere"), "device: expected a device, got 'nowhere'"),

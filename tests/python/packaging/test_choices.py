@@ -32,6 +32,13 @@ def language(**options):
     return nn.LanguageModel(nn.LanguageModelOptions(vocabulary=9, **options))
 
 
+def simplicial_config(**options):
+    pytest.importorskip("transformers")
+    from nsimplex.transformers import SimplicialConfig
+
+    return SimplicialConfig(**options)
+
+
 def features(**options):
     return nn.FeatureTransformer(nn.FeatureTransformerOptions(features=9, **options))
 
@@ -84,6 +91,7 @@ CALLS = {
     "ListedDirections": lambda: graph.from_networkx([], directions="x"),
     "LogWriter": lambda: nn.TrainingLog("x", ["x"]),
     "Mechanism": lambda: causal.simulate(mechanism="x"),
+    "ModelSelection": lambda: simplicial_config(sparse="x"),
     "MoleculeDirections": lambda: graph.read_molecules("x", directions="x"),
     "Noise": lambda: causal.simulate(noise="x"),
     "Norm": lambda: nn.SimplicialAttention(8, norm="x"),
