@@ -268,7 +268,7 @@ def test_weights_that_are_not_finite_are_wanted_or_refused(old_run, tmp_path):
         (lambda o: o.update(vocabulary="2"), "its option vocabulary does not belong to its"),
         (lambda o: o.update(heads="many"), "heads: expected an integer, got 'many'"),
         (lambda o: o.update(heads="3"), "heads: expected a divisor of dim 8, got 3"),
-        (lambda o: o.update(sparse="all"), "sparse: expected window, topk, path or linear"),
+        (lambda o: o.update(sparse="all"), "sparse: expected window, topk, path, linear"),
         (lambda o: o.update(colour="red"), "colour: no such option"),
         (lambda o: o.update(window="4:0:1"), "window"),
     ],
