@@ -2,6 +2,7 @@
 
 #include "attention/common/attention_check.h"
 
+#include <ATen/core/grad_mode.h>
 #include <c10/util/StringUtil.h>
 
 #include <cmath>
