@@ -85,8 +85,9 @@ class FitTable:
         values = self._checked(X, reset=False).values
         used = torch.arange(len(values))
         if len(kept.values) < len(used):
-            filled = ~values.isnan().all(dim=0) if self.of.drop else slice(None)
-            used = used[~values[:, filled].isnan().any(dim=1)]
+            empty = values.isnan()
+            filled = empty[:, ~empty.all(dim=0)] if self.of.drop else empty
+            used = used[~filled.any(dim=1)]
         labels = row_labels(X)
         columns = KeptColumns(all_names, self.of.n_features_in_, kept.columns)
         groups = row_groups(label, rows["groups"], len(values), labels)

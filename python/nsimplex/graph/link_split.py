@@ -133,10 +133,10 @@ def _split_list(
     others = others[torch.randperm(len(others), generator=draw)][: int(wanted.sum())]
     asked = torch.cat([merged.rows[positive], others])
     truth = torch.cat([torch.ones(int(positive.sum())), torch.zeros(len(others))])
-    number = torch.cat([part[positive], torch.repeat_interleave(torch.arange(3), wanted)])
+    parts = torch.cat([part[positive], torch.repeat_interleave(torch.arange(3), wanted)])
     order = merged_rows(asked, nodes).first
     made = replace(batch, tuples=asked[order], tuple_offsets=torch.tensor([0, len(order)]))
-    return ~positive[merged.inverse], made, truth[order], number[order]
+    return ~positive[merged.inverse], made, truth[order], parts[order]
 
 
 def _chosen(batch: TupleBatch, flags: Tensor) -> TupleBatch:

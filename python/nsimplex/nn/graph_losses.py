@@ -48,7 +48,7 @@ def judge_of(at: str, metric: str, target: str, columns: int) -> tuple[str, bool
     """
     usual, more = JUDGE[target]
     if target == "number":
-        names = ("mae", "rmse") if columns == 1 else ("scaled_mae",)
+        names: tuple[str, ...] = ("mae", "rmse") if columns == 1 else ("scaled_mae",)
         usual = names[0]
     else:
         names = ("accuracy",) if target == "classes" else ("auc", "aupr", "accuracy", "f1")

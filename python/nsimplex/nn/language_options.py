@@ -255,7 +255,7 @@ def check_model(o: LanguageModelOptions) -> None:
 def _check_sparse(at: str, o: LanguageModelOptions) -> None:
     """Check what the tuples of ``sparse`` cannot have."""
     with_sparse = f"with sparse {o.sparse!r}"
-    unused = () if o.sparse == "window" else _ONLY_WINDOW
+    unused: tuple[str, ...] = () if o.sparse == "window" else _ONLY_WINDOW
     unused += _NOT_LINEAR if o.sparse == "linear" else ()
     unused += () if "sinks" in o.sparse else ("sinks",)
     for name in unused:
@@ -286,7 +286,7 @@ def _check_sparse(at: str, o: LanguageModelOptions) -> None:
 
 def selection(o: LanguageModelOptions) -> Select | None:
     """The tuples of the simplicial layers."""
-    indexer = dict(heads=o.heads, source=o.indexer, scores=o.indexer_scores)
+    indexer: dict[str, Any] = dict(heads=o.heads, source=o.indexer, scores=o.indexer_scores)
     if o.indexer == "light":
         indexer |= dict(rotary=True, rotary_base=o.rotary_base)
     if o.sparse in ("window", "linear"):

@@ -59,7 +59,7 @@ def _groups_of(config: SimplicialConfig) -> list[_Group]:
         determinant = config.form == "determinant"
         chunk = order + 1 if determinant else 2
         rotates = config.rotary and (determinant or order == 1)
-        turn = None, 1.0
+        turn: tuple[list[float] | None, float] = (None, 1.0)
         if rotates:
             turn = rotary_frequencies(config, known(config.head_dim) // chunk * (chunk // 2))
         own = heads, heads // shared, window[-order:], rotates, chunk
@@ -85,7 +85,7 @@ class SimplicialSelfAttention(nn.Module):
         self.groups = _groups_of(config)
         #: Key heads that a cache holds together: of every axis of every group, a whole number.
         self.piece = math.gcd(*(group.kv_heads for group in self.groups))
-        self.options = dict(
+        self.options: dict[str, Any] = dict(
             form=config.form,
             normalizer=config.normalizer,
             scale=tuple(config.scale) if isinstance(config.scale, list) else config.scale,
