@@ -93,7 +93,7 @@ class FitTable:
         groups = row_groups(label, rows["groups"], len(values), labels)
         targets = row_targets(label, rows["targets"], len(values), columns, labels)
         blocks = row_blocks(label, rows["blocks"], len(values), labels)
-        known = dict(groups=groups, targets=targets, blocks=blocks)
+        known: dict[str, list] = dict(groups=groups, targets=targets, blocks=blocks)
         chosen = {name: [own[row] for row in used.tolist()] for name, own in known.items() if own}
         return kept, all_names, {name: chosen.get(name, []) for name in known}
 
