@@ -115,7 +115,6 @@ class _Formula(TypedDict, total=False):
     normalizer: Normalizer
     scale: Scale
     softcap: float | None
-    alibi_slopes: Tensor | None
     sink: Tensor | None
     seed: int | None
     order_bias: Tensor | None
@@ -138,6 +137,7 @@ class TupleOptions(_Formula, _Masks, total=False):
     window: Window
     cu_seqlens: Tensor | None
     query_positions: Tensor | None
+    alibi_slopes: Tensor | None
     pair_masks: Sequence[Tensor] | None
 
 
@@ -151,12 +151,14 @@ class AttentionOptions(TupleOptions, total=False):
 class RingCacheOptions(_Formula, total=False):
     """The options of :func:`nsimplex.attention` that a cache of rings takes."""
 
+    alibi_slopes: Tensor | None
     augment: bool | Sequence[int] | None
 
 
 class FixedCacheOptions(_Formula, _Masks, total=False):
     """The options of :func:`nsimplex.attention` that a cache of fixed size takes."""
 
+    alibi_slopes: Tensor | None
     augment: bool | Sequence[int] | None
 
 

@@ -220,6 +220,7 @@ TEXTS = {
     "read_tuples": "key delimiter comment",
     "save_page": "title",
     "view": "name",
+    "fit_graphs": "metric",
 }
 MODULES = (nsimplex, analysis, causal, distributed, graph, nn, nsimplex.text, nsimplex.viz)
 
