@@ -185,7 +185,8 @@ std::vector<std::string> with_current_options(CLI::App& app, std::vector<std::st
     std::string now = former == nullptr ? name : std::string(former->now);
     const CLI::Option* const option = line.option("--" + now);
     const bool list = option != nullptr && option->get_delimiter() != '\0';
-    if (list && (given.contains(now) || replaced.contains(now))) {
+    const bool again = former == nullptr ? given.contains(now) : replaced.contains(now);
+    if (list && again) {
       throw InputError(
           fmt::format("--{}: expected once, with commas between entries, got it again", now));
     }

@@ -197,7 +197,7 @@ TEST_F(CausalPerturb, WithoutPairsThereIsNoFigureOfThem) {
 }
 
 TEST_F(CausalPerturb, ColumnsAreTheTargetsAndTheMostVariable) {
-  const Finished done = run(command({"--json", "--columns", "1", "--encodings", "none"}));
+  const Finished done = run(command({"--json", "--columns", "1"}));
   ASSERT_EQ(done.code, 0) << done.err;
   const int64_t columns = json_of(done.out).front()["columns"];
   EXPECT_GE(columns, 8);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,12 @@ struct Place : test::TemporaryFolder {
   std::string run(const std::string& name = "run") const { return *this / name; }
   std::vector<std::string> train(std::vector<std::string> more,
                                  const std::string& steps = "20") const {
-    std::vector<std::string> all = {
-        "lm",       "train", "--text",  *this / "text", "--layers",  "2",  "--every", "2",
-        "--heads",  "2",     "--width", "16",           "--context", "16", "--batch", "2",
-        "--window", "4,16",  "--steps", steps,          "--threads", "1"};
+    std::vector<std::string> all = {"lm",      "train",   "--text",    *this / "text", "--layers",
+                                    "2",       "--every", "2",         "--heads",      "2",
+                                    "--width", "16",      "--context", "16",           "--batch",
+                                    "2",       "--steps", steps,       "--threads",    "1"};
+    const bool sparse = std::find(more.begin(), more.end(), "--sparse") != more.end();
+    if (!sparse) all.insert(all.end(), {"--window", "4,16"});
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

@@ -66,7 +66,7 @@ TEST(LmTrain, LinearLayersTrainAndSample) {
   ASSERT_EQ(sampled.code, 0) << sampled.err;
   EXPECT_EQ(nlohmann::json::parse(sampled.out)["tokens"], 40);
   expect_bad_input(place.train({"--out", place.run("other"), "--sparse", "none"}),
-                   "sparse: expected window or topk or path or linear, got 'none'");
+                   "sparse: expected one of window, topk, path, linear");
 }
 
 TEST(LmTrain, ChosenKeysTrainResumeAndSample) {
@@ -250,14 +250,16 @@ TEST(LmTrain, BadInputIsOneLineAndExitCodeTwo) {
   expect_bad_input(train({"--tokenizer", place / "text"}), "text");
   expect_bad_input(train({"--step", "3"}), "unknown option --step; did you mean --steps?");
   expect_bad_input(train({"--heads", "3"}), "heads");
-  expect_bad_input(train({"--kv-heads", "3"}), "kv_heads");
+  expect_bad_input(train({"--kv-heads", "3"}), "--kv-heads: expected a divisor of heads 4");
   expect_bad_input(train({"--window", "4,0"}), "window");
   expect_bad_input(train({"--window", "4,5,6"}), "window");
-  expect_bad_input(train({"--scale", "large"}), "standard or unit");
-  expect_bad_input(train({"--form", "dot"}), "form: expected product or determinant, got 'dot'");
+  expect_bad_input(train({"--scale", "large"}), "--scale: expected one of standard, unit");
+  expect_bad_input(train({"--form", "dot"}),
+                   "--form: expected one of product, determinant, got 'dot'");
   expect_bad_input(train({"--rotary"}), "rotary: expected form determinant with order 2");
-  expect_bad_input(train({"--form", "determinant"}), "head_dim: expected a multiple of");
-  expect_bad_input(train({"--augment", "--sparse", "topk"}), "augment: expected none");
+  expect_bad_input(train({"--form", "determinant"}), "--head-width: expected a multiple of");
+  expect_bad_input(train({"--augment", "--sparse", "topk"}),
+                   "--augment: expected --sparse window with it, got topk");
   expect_bad_input(train({"--dropout", "1"}), "dropout: expected a share in [0, 1), got 1");
   expect_bad_input(train({"--lr", "-1"}), "lr: expected a positive number");
   expect_bad_input(train({"--batch", "0"}), "batch: expected at least 1");

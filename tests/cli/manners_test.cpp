@@ -100,9 +100,13 @@ INSTANTIATE_TEST_SUITE_P(
             {"graph", "expressivity", "--control", "2", "--form", "simplicial", "--layers", "3"},
             "--layers: expected no colour refinement, which has none, got --form simplicial"},
         BadUsage{{"lm", "train", "--text", "no.txt", "--topk", "3"},
-                 "--topk: expected --sparse topk or path with it, got window"},
+                 "--topk: expected --sparse topk, path, window+topk, sinks+topk or "
+                 "window+sinks+topk with it, "
+                 "got window"},
         BadUsage{{"lm", "train", "--text", "no.txt", "--sparse", "linear", "--indexer", "light"},
-                 "--indexer: expected --sparse topk or path with it, got linear"},
+                 "--indexer: expected --sparse topk, path, window+topk, sinks+topk or "
+                 "window+sinks+topk with "
+                 "it, got linear"},
         BadUsage{{"causal", "fit", "no.csv", "--rank", "3"},
                  "--rank: expected estimator lowrank or paper-lowrank with it, got order"},
         BadUsage{{"causal", "fit", "no.csv", "--sample-latents"},

@@ -20,7 +20,7 @@ class NoiseDirections(NamedTuple):
     turned: list[tuple[int, int]]  #: edges (cause, effect) of the result that were reversed
     gain: float  #: decrease of the cost from the given graph
     p_value: float  #: of the hypothesis that all noises of the given graph are Gaussian
-    finding: str  #: what was done, and why, in a sentence
+    finding: str = ""  #: what was done, and why, in a sentence; older files have none
 
 
 @checked

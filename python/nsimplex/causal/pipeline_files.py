@@ -146,6 +146,8 @@ def read_state(cls: Any, text: str, names: Sequence[str], tensors: Sequence[Tens
     pipeline = _constructed(cls, dict(plain["parameters"]), plain.get("names", []))
     for name, value in _attributes(plain, kept).items():
         setattr(pipeline, f"{name}_", value)
+    if hasattr(pipeline, "linear_") and not pipeline.nonlinear:  # files do not hold curves
+        pipeline.curves_ = None
     if "output" in plain:
         kind = plain["output"]
         known = kind in ("default", "pandas", "polars")

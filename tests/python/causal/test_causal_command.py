@@ -85,4 +85,4 @@ def agree(executable, folder, table, options, own, rows):
     assert found.columns == graph.names_
     torch.testing.assert_close(found.values, graph.adjacency_, rtol=1e-9, atol=1e-12)
     assert graph.adjacency_.count_nonzero() > 0
-    return json.loads(done.stdout)
+    return json.loads(done.stdout.splitlines()[0])

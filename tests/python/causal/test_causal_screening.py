@@ -110,7 +110,7 @@ def test_the_command_keeps_the_names_of_the_file(made, executable, subprocess_en
     words = [executable, "causal", "fit", path, "--screen", "8", "--out", tmp_path / "run"]
     done = subprocess.run([*words, "--json"], capture_output=True, text=True, env=subprocess_env)
     assert done.returncode == 0, done.stderr
-    (line,) = [json.loads(line) for line in done.stdout.splitlines()]
+    line, *_ = [json.loads(line) for line in done.stdout.splitlines()]
     assert line["columns"] == kept and line["screened_out"] == 52 and line["features"] == 8
     header = (tmp_path / "run" / "graph.csv").read_text().splitlines()[0]
     assert header.split(",")[-8:] == [f"g{column}" for column in kept]
