@@ -317,4 +317,6 @@ def _numbers(part: str, numbers: Any, columns: int) -> dict[str, Any]:
     figures = {name: numbers.get(name) for name in ("gain", "p_value")}
     for name, value in figures.items():
         _require(type(value) is float, f"noise_directions.{name}", "a number", value)
-    return {"turned": [tuple(pair) for pair in turned or []], **figures}
+    finding = numbers.get("finding", "")  # older files have none
+    _require(isinstance(finding, str), "noise_directions.finding", "a sentence", finding)
+    return {"turned": [tuple(pair) for pair in turned or []], **figures, "finding": finding}

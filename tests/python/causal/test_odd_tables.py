@@ -50,8 +50,8 @@ def test_entries_of_an_array_of_objects_are_real_numbers(table, entry, kind):
         CausalGraph().fit(objects)
 
 
-@pytest.mark.filterwarnings("error::UserWarning")
 @pytest.mark.filterwarnings("ignore::nsimplex.causal.TableWarning")
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_lists_of_arrays(table):
     """They are tables like the array of these rows: complex ones are refused, masks count."""
     expected = CausalGraph().fit(table).adjacency_
