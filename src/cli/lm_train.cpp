@@ -148,8 +148,9 @@ Run start_run(const TrainOptions& options) {
   const LanguageModelOptions model =
       language_model_options(options, corpus.tokenizer->vocabulary());
   check(training);
-  require_memory(model, options);
   try {
+    nsimplex::detail::check_model(model);
+    require_memory(model, options);
     run.start = training::first_checkpoint(model, training, text, corpus.tokenizer->model());
   } catch (const InputError& error) {
     throw InputError(with_flags(error.what()));

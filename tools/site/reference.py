@@ -99,7 +99,7 @@ REFERENCE: dict[str, list[Group]] = {
         Group(
             "Your graphs",
             "From and to other libraries and files.",
-            "GraphData from_pyg from_networkx from_dgl from_scipy from_edge_index from_dense"
+            "GraphData from_pyg from_networkx from_dgl to_dgl from_scipy from_edge_index from_dense"
             " from_hyperedges from_hyperedge_index from_incidence read_hif write_hif"
             " read_molecules to_pyg to_networkx ConversionWarning",
         ),
@@ -119,7 +119,7 @@ REFERENCE: dict[str, list[Group]] = {
             "Lists of tuples, and lists that are derived from others.",
             "TupleBatch tuple_batch edge_tuples complete_tuples negative_tuples all_orders"
             " with_loops project_tuples simplices concatenate_graphs DerivedTuples"
-            " derived_features node_and_edge_features check_features",
+            " derived_features node_and_edge_features check_features split_links LinkSplit",
         ),
         Group(
             "Structure",
@@ -136,7 +136,8 @@ REFERENCE: dict[str, list[Group]] = {
         Group(
             "Metrics",
             "How good predictions are.",
-            "roc_auc average_precision adjusted_rand_index soft_f1_loss",
+            "roc_auc average_precision adjusted_rand_index soft_f1_loss hits_at"
+            " mean_reciprocal_rank",
         ),
     ],
     "nsimplex.causal": [
@@ -144,8 +145,8 @@ REFERENCE: dict[str, list[Group]] = {
             "From a table to a graph",
             "Learn which columns cause which others, and draw the graph.",
             "CausalGraph causal_fit CausalFit edge_confidence EdgeConfidence causal_limits"
-            " CausalLimits orient_by_noise NoiseDirections draw_graph GraphPicture to_networkx"
-            " to_igraph",
+            " TableWarning CausalLimits orient_by_noise NoiseDirections draw_graph GraphPicture"
+            " to_networkx to_igraph",
         ),
         Group(
             "Encodings for a transformer",

@@ -183,9 +183,7 @@ def test_a_graph_that_cannot_be_embedded_changes_nothing(table):
 def test_a_given_graph_has_no_scores_of_another(table):
     pipeline = CausalPipeline(steps=5, confidence=4).fit(table).embed(weights())
     assert all(edge.frequency is None and edge.score != edge.score for edge in pipeline.edges())
-    with pytest.raises(
-        ValueError, match="score: expected the model of a fit, .* call fit first"
-    ):
+    with pytest.raises(ValueError, match="score: expected the model of a fit, .* call fit first"):
         pipeline.score(table)
     alone = CausalPipeline(steps=5).embed(weights())
     assert [edge[:2] for edge in alone.edges()] == [("x0", "x2"), ("x2", "x3")]

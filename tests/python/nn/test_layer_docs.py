@@ -8,7 +8,7 @@ import torch
 
 def test_the_example_runs(root):
     page = (root / "docs" / "models.md").read_text()
-    first, example, state, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    first, example, state, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {}
     exec(first, names)
     assert names["block"](names["x"]).shape == names["y"].shape == names["x"].shape
