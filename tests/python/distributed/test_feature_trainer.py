@@ -45,7 +45,7 @@ def files(tmp_path_factory):
 
 
 def command(action, files, out, *more):
-    words = ["task", action, *SMALL, "--out", out]
+    words = ["task", action, *(SMALL[2:] if SMALL[0] in more else SMALL), "--out", out]
     if action == "perturb":
         return [*words, *SIMULATED, *more]
     table, labels = files
