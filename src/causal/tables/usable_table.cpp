@@ -179,6 +179,7 @@ class Check {
   void leave_out_derived() {
     const Matrix kept = result_.values(Eigen::all, result_.columns);
     std::vector<std::string> names;
+    names.reserve(result_.columns.size());
     for (const int64_t column : result_.columns) names.push_back(name(column));
     std::set<int64_t> left_out;
     for (const DerivedColumn& each : derived_columns({kept.data(), kept.rows(), kept.cols()})) {
