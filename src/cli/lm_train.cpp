@@ -149,7 +149,7 @@ Run start_run(const TrainOptions& options) {
       language_model_options(options, corpus.tokenizer->vocabulary());
   check(training);
   try {
-    nsimplex::detail::check_model(model);
+    nsimplex::language_model_options(to_map(model));  // refuses sizes beyond their bounds
     require_memory(model, options);
     run.start = training::first_checkpoint(model, training, text, corpus.tokenizer->model());
   } catch (const InputError& error) {

@@ -60,7 +60,7 @@ inline int64_t most_axes(const LanguageModelOptions& options) {
 }
 
 /// Throws InputError with one line for options of a model that do not fit. The layers check theirs.
-NSIMPLEX_API void check_model(const LanguageModelOptions& options);
+void check_model(const LanguageModelOptions& options);
 
 }  // namespace detail
 }  // namespace nsimplex
