@@ -234,4 +234,4 @@ class _Shared(NamedTuple):
 def _sums(rows: Tensor, target: Tensor, like: Tensor) -> Tensor:
     """The sums of the rows with the same target."""
     index = target[:, None].expand_as(rows)
-    return torch.zeros_like(like).scatter_add(0, index, rows)
+    return torch.zeros_like(like, dtype=rows.dtype).scatter_add(0, index, rows)

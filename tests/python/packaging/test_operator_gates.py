@@ -46,7 +46,8 @@ class Call:
         arguments = convert(ALL[name]() if arguments is None else arguments, WIDE.get(dtype, dtype))
         arguments = in_halves(of(name), arguments, dtype)
         schema = [argument.name for argument in self.operator._schema.arguments]
-        fixed, named = FIXED.get(of(name), ()), dict(zip(schema, arguments[0])) | arguments[1]
+        fixed = {"alibi_slopes", *FIXED.get(of(name), ())}
+        named = dict(zip(schema, arguments[0])) | arguments[1]
         self.flat, self.tree = pytree.tree_flatten(named)
         paths = [path[0].key for path, _ in pytree.tree_flatten_with_path(named)[0]]
         self.places = [
@@ -148,7 +149,9 @@ def test_opcheck(name):
     call = Call(name, torch.float32)
     # Second derivatives of lists look into the list, which a fake tensor does not know.
     wanted = not (is_backward(name) and name.startswith("sparse"))
-    given = call.given(x.requires_grad_(wanted and is_floating(x)) for x in tensors_of(call))
+    for place in call.places:
+        call.flat[place].requires_grad_(wanted)
+    given = call.given(tensors_of(call))
     torch.library.opcheck(call.operator, (), given, test_utils=QUICK_CHECKS)
 
 
