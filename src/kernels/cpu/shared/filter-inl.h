@@ -177,8 +177,10 @@ class TupleFilter {
     const Vec<R> below = hn::Set(d, state.base - SoftmaxState<R>::kNear);
     const bool near = hn::AllTrue(d, hn::Le(largest, above)) &&
                       (!state.fresh() || !hn::AllFalse(d, hn::Ge(largest, below)));
-    if (HWY_LIKELY(near)) return -std::numeric_limits<R>::infinity();
-    return hn::GetLane(hn::MaxOfLanes(d, largest));
+    if (HWY_LIKELY(near)) return kNothing;
+    // Highway 1.0.3's EMU128 returns the lowest finite number for minus infinity.
+    const R top = hn::GetLane(hn::MaxOfLanes(d, largest));
+    return top <= std::numeric_limits<R>::lowest() ? kNothing : top;
   }
 
   /// Adds the logits just read to scores, relative to `base` (see SoftmaxState).
