@@ -178,9 +178,9 @@ class TupleFilter {
     const bool near = hn::AllTrue(d, hn::Le(largest, above)) &&
                       (!state.fresh() || !hn::AllFalse(d, hn::Ge(largest, below)));
     if (HWY_LIKELY(near)) return kNothing;
-    // Highway 1.0.3's EMU128 returns the lowest finite number for minus infinity.
-    const R top = hn::GetLane(hn::MaxOfLanes(d, largest));
-    return top <= std::numeric_limits<R>::lowest() ? kNothing : top;
+    // Highway 1.0.3's EMU128 has the lowest finite number as the maximum of minus infinities.
+    if (hn::AllTrue(d, hn::Eq(largest, hn::Set(d, kNothing)))) return kNothing;
+    return hn::GetLane(hn::MaxOfLanes(d, largest));
   }
 
   /// Adds the logits just read to scores, relative to `base` (see SoftmaxState).
