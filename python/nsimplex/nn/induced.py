@@ -61,9 +61,12 @@ def induced_pairs(
 def joined(
     masks: Sequence[Tensor] | None, admitted: Sequence[Tensor] | None
 ) -> Sequence[Tensor] | None:
-    """pair_masks, restricted to pairs that second, boolean ones admit."""
+    """pair_masks, restricted to pairs that second, boolean ones admit. A wrong number of masks
+    stays as it is, and attention refuses it."""
     if masks is None or admitted is None:
         return admitted if masks is None else masks
+    if isinstance(masks, Tensor) or len(masks) != len(admitted):
+        return masks
     return [
         mask & admits if mask.dtype == torch.bool else torch.where(admits, mask, -torch.inf)
         for mask, admits in zip(masks, admitted)

@@ -146,10 +146,13 @@ def heaviest(
 
 def _require_order_of_scores(function: str, options: dict[str, Any]) -> None:
     """Tuples are chosen by their scores before a soft cap, which keeps their order by itself."""
-    softcap, mask = options.get("softcap"), options.get("mask")
-    if softcap is None or mask is None or not mask.is_floating_point():
+    softcap, slopes = options.get("softcap"), options.get("alibi_slopes")
+    if softcap is None:
         return
-    if (mask[(mask >= -_MOST_MASK) & mask.isfinite()] != 0).any():
+    added = [options.get("mask"), *(options.get("pair_masks") or [])]
+    numbers = [mask for mask in added if mask is not None and mask.is_floating_point()]
+    numbers += [] if slopes is None else [slopes]
+    if any((each[(each >= -_MOST_MASK) & each.isfinite()] != 0).any() for each in numbers):
         raise ValueError(
             f"[{function}] softcap: expected none beside a mask of numbers, which change the order "
             f"of capped logits, got {softcap}"

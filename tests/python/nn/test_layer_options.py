@@ -99,6 +99,13 @@ def test_masks_in_forward_are_those_of_the_function():
         torch.testing.assert_close(module(x, **given), by_hand(module, x, {}, **passed))
 
 
+def test_a_wrong_number_of_masks_is_refused_beside_an_adjacency():
+    every = torch.ones(1, 1, dtype=torch.bool)
+    for masks in ([every], [every] * 3):
+        with pytest.raises(ValueError, match="pair_masks: expected one for each of the 2"):
+            layer("window")(tokens(), pair_masks=masks, adjacency=graph())
+
+
 def test_packed_documents_are_alone():
     module, x = layer("window", window=3), tokens()
     packed = module(x, cu_seqlens=torch.tensor([0, 3, T]))

@@ -36,6 +36,10 @@ OPTIONS = {
     "softcap": dict(
         softcap=0.4, mask=torch.zeros(6, 6, 6).masked_fill(torch.eye(6) > 0, -torch.inf)
     ),
+    "pairs": dict(
+        pair_masks=[torch.linspace(-9, 9, 36).view(6, 6).sin(), torch.arange(36).view(6, 6) % 3 > 0]
+    ),
+    "alibi": dict(alibi_slopes=torch.tensor([0.5, 0.1, -0.2, 0.0]), causal=True),
     "positions": dict(causal=True, query_positions=torch.tensor([[0, 1, 1, 2, 4, 5]] * 2)),
 }
 
@@ -230,6 +234,14 @@ def test_the_page_draws_in_a_browser(tmp_path, opened):
         ),
         (
             lambda q, k: viz.heaviest_tuples(q, k, 1, softcap=1.0, mask=torch.ones(1, 1, T, T, T)),
+            r"\[heaviest_tuples\] softcap",
+        ),
+        (
+            lambda q, k: viz.view(q, k, softcap=1.0, pair_masks=[torch.eye(T)] * 2),
+            r"\[view\] softcap",
+        ),
+        (
+            lambda q, k: viz.heaviest_tuples(q, k, 1, softcap=1.0, alibi_slopes=torch.ones(4)),
             r"\[heaviest_tuples\] softcap",
         ),
         (lambda q, k: viz.view(q, k).sinks(-1), r"\[TupleView\] count: expected 0 or more, got -1"),
