@@ -12,13 +12,16 @@ __all__ = ["folded", "tuples_of_folded"]
 
 
 def tuples_of_folded(query: Tensor, keys: Sequence[Tensor], options: dict[str, Any]) -> int:
-    """An upper bound of the numbers of the mask that :func:`folded` makes; 0 if it makes none."""
+    """How many numbers the mask has that :func:`folded` makes; 0 if it makes none."""
     if options.get("pair_masks") is None and options.get("alibi_slopes") is None:
         return 0
-    count = query.size(0) * query.size(1) * query.size(2)
-    for key in keys:
-        count *= key.size(2)
-    return count
+    plain = {
+        name: [x.to("meta") for x in value] if isinstance(value, list) else value.to("meta")
+        for name, value in options.items()
+        if name in ("mask", "pair_masks", "alibi_slopes", "query_positions") and value is not None
+    }
+    shapes = query.to("meta"), [key.to("meta") for key in keys]
+    return folded(*shapes, plain)["mask"].numel()
 
 
 def folded(query: Tensor, keys: Sequence[Tensor], options: dict[str, Any]) -> dict[str, Any]:
