@@ -139,7 +139,7 @@ namespace {
 constexpr char kAt[] = "[LanguageModel] ";
 constexpr int64_t kMostWidth = int64_t{1} << 20;
 
-// The bounds of sizes are those of Python, too: see LanguageModelOptions there.
+// The bounds of sizes are those of Python, too: SIZES of language_options.py.
 void check_sizes(const LanguageModelOptions& o) {
   const auto within = [](const char* name, int64_t least, int64_t most, int64_t value) {
     require_within(std::string(kAt) + name, least, most, value);

@@ -119,14 +119,14 @@ struct KernelBackward {
   // Runs the kernel. Tasks that add to the same gradients of masks run one after the other.
   void run() {
     const DensePlan plan = kernels::plan_dense_backward(problem);
-    int64_t together = 0;
+    bool of_all_entries = false, of_all_heads = false;
     for (int k = 0; k < problem.mask_gradients; ++k) {
-      const kernels::TupleGradient<R>& own = problem.grad_mask[k];
-      if (own.batch_stride == 0 && problem.batch > 1) together = problem.kv_heads * plan.blocks;
+      of_all_entries |= problem.grad_mask[k].batch_stride == 0;
+      of_all_heads |= problem.grad_mask[k].head_stride == 0 && problem.kv_heads > 1;
     }
-    for (int k = 0; k < problem.mask_gradients; ++k) {
-      if (problem.grad_mask[k].head_stride == 0 && problem.kv_heads > 1) together = plan.blocks;
-    }
+    const int64_t together = of_all_heads     ? plan.blocks
+                             : of_all_entries ? plan.blocks * problem.kv_heads
+                                              : 0;
     const auto run_task = [&](int phase, int64_t task, void* workspace, void* scratch) {
       kernels::run_dense_backward(problem, plan, phase, task, workspace, scratch);
     };
@@ -180,8 +180,7 @@ template <class T>
 PairMaskGradients kernel_pair_masks_backward(const PairMasksBackwardCall& backward) {
   const Call& call = backward.forward;
   KernelBackward<T> kernel(backward);
-  std::vector<TupleMask> masks = masks_of(call);
-  masks.erase(masks.begin(), masks.end() - static_cast<int64_t>(call.pair_masks().size()));
+  const std::vector<TupleMask> masks = pair_masks_of(call);
   for (size_t m = 0; m < masks.size(); ++m) {
     if (backward.wanted[m]) kernel.want(masks[m]);
   }

@@ -203,7 +203,7 @@ PairMaskGradients reference_pair_masks_backward(const PairMasksBackwardCall& bac
   const Call& call = backward.forward;
   require_sizes(call);
   const Problem problem(call);
-  const c10::ArrayRef<TupleMask> masks = problem.admissible.pair_masks();
+  const std::vector<TupleMask> masks = pair_masks_of(call);
   std::vector<MaskGradient> of_masks;
   for (size_t m = 0; m < masks.size(); ++m) {
     if (backward.wanted[m]) of_masks.emplace_back(masks[m]);

@@ -44,7 +44,6 @@ Admissible::Admissible(const Call& call, const Settings& settings)
   }
   if (options.query_positions) query_positions_ = positions_of_queries(call);
   masks_ = masks_of(call);
-  pair_masks_ = call.pair_masks().size();
 }
 
 Tensor Admissible::positions(Range range) const {
@@ -161,14 +160,20 @@ TupleMask TupleMask::of_pairs(const Tensor& mask, int axis, int order, int64_t k
   return result;
 }
 
-std::vector<TupleMask> masks_of(const Call& call) {
-  const auto order = static_cast<int>(call.keys.size());
-  const int64_t kv_heads = call.keys[0].size(1);
+std::vector<TupleMask> pair_masks_of(const Call& call) {
   std::vector<TupleMask> masks;
-  if (call.options.mask) masks.emplace_back(*call.options.mask, order, kv_heads);
-  int axis = 0;
   for (const Tensor& mask : call.pair_masks()) {
-    masks.push_back(TupleMask::of_pairs(mask, axis++, order, kv_heads));
+    masks.push_back(TupleMask::of_pairs(mask, static_cast<int>(masks.size()),
+                                        static_cast<int>(call.keys.size()), call.keys[0].size(1)));
+  }
+  return masks;
+}
+
+std::vector<TupleMask> masks_of(const Call& call) {
+  std::vector<TupleMask> masks = pair_masks_of(call);
+  if (call.options.mask) {
+    const auto order = static_cast<int>(call.keys.size());
+    masks.emplace(masks.begin(), *call.options.mask, order, call.keys[0].size(1));
   }
   return masks;
 }

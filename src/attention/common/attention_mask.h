@@ -35,6 +35,8 @@ class TupleMask {
   int64_t kv_heads_ = 1;
 };
 
+/// The call's pair_masks, as masks over whole tuples.
+std::vector<TupleMask> pair_masks_of(const Call& call);
 /// The mask over whole tuples, if the call has one, and then its pair_masks.
 std::vector<TupleMask> masks_of(const Call& call);
 
@@ -74,12 +76,8 @@ class Admissible {
   /// The sum over the axes of |p - j_m|, p the query's position: int64, broadcasts like tuples().
   at::Tensor distances(const Tile& tile) const;
 
-  /// The mask over whole tuples, if there is one, and then pair_masks, if there are any.
+  /// Those of masks_of(call).
   const std::vector<TupleMask>& masks() const { return masks_; }
-  /// Those of pairs.
-  c10::ArrayRef<TupleMask> pair_masks() const {
-    return c10::ArrayRef<TupleMask>(masks_).slice(masks_.size() - pair_masks_);
-  }
 
  private:
   at::Tensor axis_view(at::Tensor tensor, int axis) const;
@@ -96,7 +94,6 @@ class Admissible {
   at::Tensor document_begin_, document_end_;
   at::Tensor query_positions_;  ///< [B, Tq] if the call has positions
   std::vector<TupleMask> masks_;
-  size_t pair_masks_ = 0;  ///< how many of them are of pairs
 };
 
 }  // namespace nsimplex::dense
