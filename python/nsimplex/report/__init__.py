@@ -78,7 +78,11 @@ _SECTIONS: list[tuple[Callable[[list[Folder]], list[str]], str, str]] = [
         "Model of graphs",
     ),
     (fit_sections, "fit", ""),
-    (certainty_sections, "confidence edge_confidence causal_limits noise_directions", ""),
+    (
+        certainty_sections,
+        "confidence edge_confidence causal_limits noise_directions causal_warnings",
+        "",
+    ),
     (simulated_sections, "simulate", "Made-up tables"),
     (embedded_sections, "embed", "Embedded graph"),
     (placement_sections, "structure placement placement_mean", "Graphs in the ball"),

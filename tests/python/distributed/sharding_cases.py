@@ -43,6 +43,10 @@ def attention_options(heads=4, batch=3, length=6):
         "documents": dict(causal=True, cu_seqlens=torch.tensor([0, 2, length])),
         "mask": dict(mask=draw(batch, heads, length, length, length, seed=4)),
         "mask of pairs": dict(mask=draw(1, 1, length, length, 1, seed=4)),
+        "masks of pairs": dict(
+            pair_masks=[draw(batch, heads, length, length, seed=3), draw(1, 1, length, length)]
+        ),
+        "slopes": dict(causal=True, alibi_slopes=draw(heads, seed=5).abs()),
         "sink": dict(normalizer="softmax_sink", sink=draw(heads, seed=5)),
         "positions": dict(causal=True, query_positions=torch.arange(batch)),
         "augment": dict(augment=[1], order_bias=draw(2, heads, seed=6)),

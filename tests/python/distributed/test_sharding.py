@@ -276,7 +276,8 @@ def test_every_rule_has_a_call():
     from nsimplex.distributed.rules import RULES
 
     called = {operator for _, operator, _, _ in sharding_cases.calls()}
-    backward = {f"{name}_backward" for name in called}
+    options = {f"attention_{name}" for call in sharding_cases.calls() for name in call[3]}
+    backward = {f"{name}_backward" for name in called | options}
     assert set(RULES) <= called | backward
 
 
@@ -296,7 +297,7 @@ def public_functions_on_ranks(rank, ranks):
     mesh, found = init_device_mesh("cpu", (ranks,)), {}
     files = ("nsimplex.read_", "causal.read_", "graph.read_", "graph.write_", "text.")
     functions = public_calls.public_functions()
-    packages = {"causal.to_igraph", "graph.to_pyg", "causal.read_h5ad"}
+    packages = {"causal.to_igraph", "graph.to_dgl", "graph.to_pyg", "causal.read_h5ad"}
     for name, make in public_calls.CALLS.items():
         if name.startswith(files) or name in packages:
             continue

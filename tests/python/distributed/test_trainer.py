@@ -21,7 +21,7 @@ from rank_processes import (
 )
 
 TINY = (
-    "--layers 2 --every 2 --width 16 --heads 2 --context 16 --window 4,8 --lr 0.01 --warmup 2 "
+    "--layers 2 --every 2 --width 16 --heads 2 --context 16 --lr 0.01 --warmup 2 "
     "--log-every 1 --threads 1 --json"
 ).split()
 FEW_STEPS = "--batch 4 --steps 6 --eval-every 3 --checkpoint-every 2".split()
@@ -56,7 +56,7 @@ def losses(out):
 CHOOSING = ["--sparse", "topk", "--indexer", "light", "--topk", "4", "--indexer-warmup", "2"]
 
 
-@pytest.mark.parametrize("count, more", [(2, CHOOSING), (4, ["--accumulate", "2", "--bf16"])])
+@pytest.mark.parametrize("count, more", [(2, CHOOSING), (4, ["--window", "4,8", "--accumulate", "2", "--bf16"])])
 def test_ranks_have_the_losses_of_one_process_and_equal_bits(
     executable, text, tmp_path, count, more
 ):

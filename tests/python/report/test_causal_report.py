@@ -158,6 +158,7 @@ def certainty_rows():
             "tests": 1,
             "findings": ["BIC of the linear Gaussian model: 12.5", "<b>"],
         },
+        {"kind": "causal_warnings", "findings": ["3 of 40 rows repeat earlier ones"]},
     ]
 
 
@@ -166,4 +167,5 @@ def test_certainty_is_told_in_sentences(tmp_path):
     assert "How sure the graph is" in page
     assert "<li>1 of 1 edges have their direction in at least 90% of 10 samples.</li>" in page
     assert "<li>BIC of the linear Gaussian model: 12.5.</li>" in page
+    assert "<li>3 of 40 rows repeat earlier ones.</li>" in page
     assert "&lt;b&gt;" in page
