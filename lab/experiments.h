@@ -31,6 +31,8 @@ void add_graph_chains(CLI::App& parent, Session& session);
 void add_graph_scaling(CLI::App& parent, Session& session);
 void add_graph_delaunay(CLI::App& parent, Session& session);
 void add_graph_jets(CLI::App& parent, Session& session);
+void add_graph_hyperedges(CLI::App& parent, Session& session);
+void add_graph_molecules(CLI::App& parent, Session& session);
 
 void add_causal_synthetic(CLI::App& parent, Session& session);
 void add_causal_attenuation(CLI::App& parent, Session& session);

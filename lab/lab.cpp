@@ -15,6 +15,8 @@ void add_experiments(CLI::App& app, cli::Session& session) {
   cli::add_graph_scaling(app, session);
   cli::add_graph_delaunay(app, session);
   cli::add_graph_jets(app, session);
+  cli::add_graph_hyperedges(app, session);
+  cli::add_graph_molecules(app, session);
   cli::add_causal_synthetic(app, session);
   cli::add_causal_attenuation(app, session);
   cli::add_causal_robustness(app, session);

@@ -1,11 +1,11 @@
 // The command `lab chains`: models compared on labelling the nodes of chains.
 
-#include "cli/graph_experiment.h"
 #include "cli/results.h"
 #include "lab/experiments.h"
+#include "lab/graphs/baseline_networks.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_experiment.h"
 #include "lab/graphs/pair_task.h"
-#include "train/baseline_networks.h"
-#include "train/encoder_network.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -100,9 +100,7 @@ void add_graph_chains(CLI::App& parent, Session& session) {
                    "nsimplex lab chains --models softmax,kernel --seeds 3 --json",
        .resumes = true},
       options, run_chains);
-  std::vector<std::string> names;
-  for (const GraphArm& arm : chain_arms({})) names.push_back(arm.name);
-  add_experiment_options(command, *options, names);
+  add_experiment_options(command, *options, model_names(chain_arms({})));
   const auto add = option_adder(command, "Task");
   const auto positive = within(int64_t{1}, int64_t{1} << 20);
   add("--train", options->task.train, "Training chains")->check(positive);

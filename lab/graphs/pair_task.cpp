@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
+#include "lab/graphs/encoder_network.h"
 #include "support/error.h"
 #include "support/random.h"
-#include "train/encoder_network.h"
 #include "train/scores.h"
 
 namespace nsimplex::training {
@@ -51,13 +51,6 @@ class PairScorer : public GraphScorer {
   int64_t loops_ = 0;
 };
 
-// Numbers begin .. begin + count - 1 for each of two lists, one after the other.
-Tensor ranges(const Tensor& begins, const Tensor& counts) {
-  const Tensor ends = counts.cumsum(0);
-  const Tensor shift = (begins - (ends - counts)).repeat_interleave(counts);
-  return at::arange(shift.size(0), shift.options()) + shift;
-}
-
 }  // namespace
 
 PairTask::PairTask(std::array<PairSets, 3> splits, const PairLoss& loss)
@@ -81,21 +74,19 @@ GraphBatch PairTask::batch(GraphSplit split, std::span<const int64_t> examples,
                            const at::Generator&) {
   const PairSets& sets = splits_[static_cast<size_t>(split)];
   const Tensor chosen = at::tensor(at::ArrayRef<int64_t>(examples.data(), examples.size()));
-  const auto of = [&](const Tensor& offsets) { return offsets.index_select(0, chosen); };
-  const auto sizes = [&](const Tensor& offsets) { return of(offsets.slice(0, 1)) - of(offsets); };
-  const Tensor first_nodes = of(sets.edges.node_offsets), nodes = sizes(sets.edges.node_offsets);
+  const ChosenRows nodes = rows_of(sets.edges.node_offsets, chosen);
 
   GraphBatch batch;
-  batch.input = complete_tuples(nodes, 1);
-  batch.output = complete_tuples(nodes, 2);
-  batch.features = sets.features.index_select(0, ranges(first_nodes, nodes));
+  batch.input = complete_tuples(nodes.counts, 1);
+  batch.output = complete_tuples(nodes.counts, 2);
+  batch.features = sets.features.index_select(0, nodes.rows);
   if (sets.kinds.defined()) batch.kinds = sets.kinds.index_select(0, chosen);
   // Among the pairs of its set in lexicographic order, (i, j) is number i n + j.
-  const Tensor edges = sizes(sets.edges.tuple_offsets);
-  const Tensor rows = ranges(of(sets.edges.tuple_offsets), edges);
-  const auto spread = [&](const Tensor& values) { return values.repeat_interleave(edges); };
-  const Tensor local = sets.edges.tuples.index_select(0, rows) - spread(first_nodes).unsqueeze(1);
-  const Tensor i = local.select(1, 0), j = local.select(1, 1), n = spread(nodes);
+  const ChosenRows edges = rows_of(sets.edges.tuple_offsets, chosen);
+  const auto spread = [&](const Tensor& values) { return values.repeat_interleave(edges.counts); };
+  const Tensor local =
+      sets.edges.tuples.index_select(0, edges.rows) - spread(nodes.first).unsqueeze(1);
+  const Tensor i = local.select(1, 0), j = local.select(1, 1), n = spread(nodes.counts);
   const Tensor base = spread(batch.output.tuple_offsets.slice(0, 0, -1));
   batch.targets = at::zeros({batch.output.size()});
   batch.targets.index_fill_(0, base + i * n + j, 1).index_fill_(0, base + j * n + i, 1);
@@ -127,8 +118,6 @@ Tensor PairTask::loss(const Tensor& outputs, const GraphBatch& batch) const {
 std::unique_ptr<GraphScorer> PairTask::scorer() const { return std::make_unique<PairScorer>(); }
 
 namespace {
-
-using at::Tensor;
 
 Scores scores_of(const ClassF1& f1) { return {{"micro_f1", f1.micro}, {"macro_f1", f1.macro}}; }
 
@@ -205,8 +194,6 @@ std::vector<std::pair<std::string, Scores>> ChainTask::references() const {
 }
 
 namespace {
-
-using at::Tensor;
 
 // The part of every node; `joined` [m] marks the ordered pairs that belong together.
 std::vector<int64_t> parts_of(const TupleBatch& pairs, const Tensor& joined) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/graph_task.h"
+#include "lab/graphs/graph_task.h"
 
 namespace nsimplex::training {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "train/graph_task.h"
+#include "lab/graphs/graph_task.h"
 
 // The cost of a pass over one large graph.
 namespace nsimplex::training {

@@ -10,15 +10,15 @@
 #include <cmath>
 #include <map>
 
-#include "cli/graph_experiment.h"
 #include "cli/output.h"
 #include "cli/run_folder.h"
 #include "equivariant/classes/equivariant_classes.h"
 #include "lab/experiments.h"
+#include "lab/graphs/baseline_networks.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_experiment.h"
 #include "support/error.h"
 #include "support/names.h"
-#include "train/baseline_networks.h"
-#include "train/encoder_network.h"
 #include "train/scores.h"
 
 namespace nsimplex::cli {
@@ -261,8 +261,7 @@ void add_graph_scaling(CLI::App& parent, Session& session) {
            "nsimplex lab graph-scaling --threads 1 --out runs/scaling\n"
            "nsimplex lab graph-scaling --models kernel --edges 16384,131072 --seeds 1 --json"},
       options, run_scaling);
-  std::vector<std::string> names;
-  for (const ScalingArm& arm : scaling_arms()) names.push_back(arm.name);
+  const std::vector<std::string> names = model_names(scaling_arms());
   const auto positive = within(int64_t{1}, int64_t{1} << 30);
   command
       .add_option("--models", options->models,

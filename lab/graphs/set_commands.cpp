@@ -13,11 +13,11 @@
 
 #include "cli/results.h"
 #include "lab/experiments.h"
+#include "lab/graphs/baseline_networks.h"
+#include "lab/graphs/encoder_network.h"
 #include "lab/graphs/pair_task.h"
 #include "lab/graphs/set_data.h"
 #include "support/error.h"
-#include "train/baseline_networks.h"
-#include "train/encoder_network.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -66,9 +66,7 @@ std::shared_ptr<GraphModel> make_neighbours(const SetArmOptions& o, int64_t coun
 }  // namespace
 
 void add_set_options(CLI::App& command, SetExperimentOptions& options, const SetArmOptions& arms) {
-  std::vector<std::string> names;
-  for (const GraphArm& arm : set_arms(arms)) names.push_back(arm.name);
-  add_experiment_options(command, options, names);
+  add_experiment_options(command, options, model_names(set_arms(arms)));
   const auto add = option_adder(command, "Models");
   const auto size = within(int64_t{1}, int64_t{1} << 16);
   add("--width", options.width,

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "cli/graph_experiment.h"
+#include "lab/graphs/graph_experiment.h"
 
 namespace nsimplex::cli {
 

@@ -1,4 +1,4 @@
-"""Molecules as graphs: SMILES of a csv file become one npz that `nsimplex graph molecules` reads.
+"""Molecules as graphs: SMILES of a csv file become one npz that `nsimplex graph train` reads.
 
     python -m nsimplex.molecules qm9.csv qm9.npz --target band_gap
 

@@ -206,8 +206,6 @@ void add_graph_command(CLI::App& parent, Session& session) {
   CLI::App& group =
       add_group(parent, "graph", "Use equivariant layers on sets, graphs and hypergraphs");
   add_graph_expressivity(group, session);
-  add_graph_hyperedges(group, session);
-  add_graph_molecules(group, session);
   add_graph_train(group, session);
   add_graph_predict(group, session);
 }

@@ -28,8 +28,6 @@ void add_analyze_model(CLI::App& parent, Session& session);
 
 // The commands of `graph`.
 void add_graph_expressivity(CLI::App& parent, Session& session);
-void add_graph_hyperedges(CLI::App& parent, Session& session);
-void add_graph_molecules(CLI::App& parent, Session& session);
 void add_graph_predict(CLI::App& parent, Session& session);
 void add_graph_train(CLI::App& parent, Session& session);
 

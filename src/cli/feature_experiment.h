@@ -13,7 +13,6 @@
 #include "cli/results.h"
 #include "train/feature_encodings.h"
 #include "train/feature_training.h"
-#include "train/graph_task.h"
 #include "train/scores.h"
 
 namespace nsimplex::cli {

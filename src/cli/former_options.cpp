@@ -23,7 +23,7 @@ struct FormerCommand {
   std::string_view before, now;  // the words after nsimplex
 };
 
-constexpr std::array<FormerCommand, 23> kFormerCommands{
+constexpr std::array<FormerCommand, 25> kFormerCommands{
     {{"task match2", "lab match2"},
      {"task match3", "lab match3"},
      {"task match4", "lab match4"},
@@ -33,6 +33,8 @@ constexpr std::array<FormerCommand, 23> kFormerCommands{
      {"graph scaling", "lab graph-scaling"},
      {"graph delaunay", "lab delaunay"},
      {"graph jets", "lab jets"},
+     {"graph hyperedges", "lab hyperedges"},
+     {"graph molecules", "lab molecules"},
      {"causal synthetic", "lab synthetic"},
      {"causal attenuation", "lab attenuation"},
      {"causal robustness", "lab robustness"},

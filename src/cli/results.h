@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/output.h"
-#include "train/graph_task.h"
 #include "train/scores.h"
 
 namespace nsimplex::cli {

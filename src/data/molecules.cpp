@@ -1,4 +1,4 @@
-// Reads molecules from npz files and makes graph batches of them.
+// Reads molecules from npz files.
 
 #include "data/molecules.h"
 
@@ -88,30 +88,6 @@ Tensor read_bonds(const io::Npz& npz, const std::vector<int64_t>& offsets,
 
 Tensor longs(const std::vector<int64_t>& values) { return at::tensor(values, at::kLong); }
 
-// [rows, all codes]: 1 at the code of each feature.
-Tensor one_hot(const Tensor& codes, const Tensor& categories) {
-  const Tensor first = categories.cumsum(0) - categories;
-  return at::zeros({codes.size(0), categories.sum().item<int64_t>()})
-      .scatter_(1, codes.to(at::kLong) + first, 1.0);
-}
-
-// The rows that belong to chosen graphs, and the number of rows per graph.
-struct Chosen {
-  Tensor rows, counts;
-};
-
-Chosen rows_of(const Tensor& offsets, const Tensor& numbers) {
-  const Tensor first = offsets.index_select(0, numbers);
-  const Tensor counts = offsets.index_select(0, numbers + 1) - first;
-  const Tensor before = counts.cumsum(0) - counts;
-  const Tensor shift = (first - before).repeat_interleave(counts);
-  return {at::arange(shift.size(0), shift.options()) + shift, counts};
-}
-
-Tensor offsets_of(const Tensor& counts) {
-  return at::cat({at::zeros({1}, at::kLong), counts.cumsum(0)});
-}
-
 }  // namespace
 
 Molecules read_molecules(const std::string& path) {
@@ -146,45 +122,6 @@ Molecules read_molecules(const std::string& path) {
   molecules.fingerprints =
       at::tensor(fingerprints.data, at::kByte).view({targets.shape[0], fingerprints.shape[1]});
   return molecules;
-}
-
-int64_t atom_channels(const Molecules& molecules) {
-  return molecules.atom_categories.sum().item<int64_t>();
-}
-
-int64_t bond_channels(const Molecules& molecules) {
-  return molecules.bond_categories.sum().item<int64_t>();
-}
-
-Tensor molecule_sizes(const Molecules& molecules) {
-  const Tensor sizes =
-      at::stack({molecules.atom_offsets.diff(), molecules.bond_offsets.diff()}, 1).to(at::kDouble);
-  const Tensor deviation = sizes.std(0, /*unbiased=*/false).clamp_min(1e-12);
-  return ((sizes - sizes.mean(0)) / deviation).to(at::kFloat);
-}
-
-MoleculeGraphs molecule_graphs(const Molecules& molecules, const Tensor& numbers,
-                               const Tensor& more) {
-  const Chosen atoms = rows_of(molecules.atom_offsets, numbers),
-               bonds = rows_of(molecules.bond_offsets, numbers);
-  const Tensor node_offsets = offsets_of(atoms.counts);
-  const Tensor first = node_offsets.slice(0, 0, -1).repeat_interleave(bonds.counts);
-  const TupleBatch links{molecules.bonds.index_select(0, bonds.rows) + first.unsqueeze(1),
-                         offsets_of(bonds.counts), node_offsets, Symmetry::undirected};
-  const DerivedTuples both = all_orders(links);
-  DerivedTuples pairs = with_loops(both.batch);
-  // Row numbers of the links, -1 for loops.
-  pairs.origin = at::where(
-      pairs.origin < 0, pairs.origin,
-      at::cat({both.origin, at::zeros({1}, at::kLong)}).index_select(0, pairs.origin.clamp_min(0)));
-  Tensor nodes = one_hot(molecules.atoms.index_select(0, atoms.rows), molecules.atom_categories);
-  if (more.defined()) {
-    nodes = at::cat({nodes, more.index_select(0, numbers.repeat_interleave(atoms.counts))}, 1);
-  }
-  const Tensor features = node_and_edge_features(
-      pairs, nodes,
-      one_hot(molecules.bond_types.index_select(0, bonds.rows), molecules.bond_categories));
-  return {std::move(pairs.batch), features};
 }
 
 }  // namespace nsimplex::data

@@ -1,9 +1,8 @@
-// Declares molecules, as npz files hold them, and their graph batches.
+// Declares molecules, as npz files hold them.
 
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/graph.h>
 
 #include <string>
 
@@ -29,29 +28,5 @@ struct Molecules {
 /// Throws InputError, with one line that names the file and the array, if an array is missing, does
 /// not fit the others or has invalid contents.
 Molecules read_molecules(const std::string& path);
-
-/// Some molecules as one batch of graphs: ordered pairs, with both directions of every bond and the
-/// loop of every atom.
-struct MoleculeGraphs {
-  TupleBatch pairs;
-  /// fp32 [m, node_channels + edge_channels]: for loops the atom's, for others the bond's; 1 at the
-  /// code of each feature, else 0
-  at::Tensor features;
-};
-
-/// The number of channels of atoms and bonds there: all codes of all features.
-int64_t atom_channels(const Molecules& molecules);
-int64_t bond_channels(const Molecules& molecules);
-
-inline constexpr int64_t kSizeChannels = 2;  ///< atoms, bonds
-
-/// The number of atoms and bonds of each molecule, in standard deviations from the mean of all:
-/// fp32 [B, kSizeChannels].
-at::Tensor molecule_sizes(const Molecules& molecules);
-
-/// The molecules with these numbers, int64 [count], in this order. `more`, fp32 [B, c], are further
-/// channels of atoms after those of their codes, one row for all atoms of a molecule.
-MoleculeGraphs molecule_graphs(const Molecules& molecules, const at::Tensor& numbers,
-                               const at::Tensor& more = {});
 
 }  // namespace nsimplex::data

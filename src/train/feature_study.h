@@ -12,7 +12,7 @@
 #include "train/feature_encodings.h"
 #include "train/feature_model.h"
 #include "train/feature_training.h"
-#include "train/graph_task.h"
+#include "train/scores.h"
 
 /// Clusters of embedded observations, and their metrics.
 namespace nsimplex::training {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/output_file.h"
@@ -16,6 +17,9 @@
 // Summary statistics over a few runs, metrics of predictions against true labels, and the log of a
 // training run (metrics.jsonl).
 namespace nsimplex::training {
+
+/// Metrics by name, in the order in which they are shown.
+using Scores = std::vector<std::pair<std::string, double>>;
 
 /// Mean of n values and its 95 % confidence interval, mean +- t s / sqrt(n) with Student's t of n -
 /// 1 degrees of freedom and s the sample deviation. One value has an infinite interval.

@@ -14,7 +14,7 @@
 
 #include "train/optimizer.h"
 
-/// The loop of every training: language models, graphs, features and the experiments of the
+/// The loop of every training: language models, features and the experiments of the
 /// laboratory.
 namespace nsimplex::training {
 

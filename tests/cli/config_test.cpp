@@ -207,7 +207,7 @@ TEST_F(EveryCommand, HasAUsefulLineForASectionAndReadsAByteOrderMark) {
 TEST_F(EveryCommand, SaysWhereAFileIsWrong) {
   const auto error = [&](const std::string& text) {
     const std::string file = test::write_file(folder_ / "c.toml", text);
-    return line_.parse({"graph", "molecules", "--config", file});
+    return line_.parse({"lab", "molecules", "--config", file});
   };
   EXPECT_THAT(error("FILE = 'x'\nepochs = \"many\"\n"),
               AllOf(HasSubstr("line 2"), HasSubstr("epochs"), HasSubstr("many")));

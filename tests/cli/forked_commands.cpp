@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "cli/app.h"
+#include "cli/lab_program.h"
 #include "cli/process.h"
+#include "lab/experiments.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -30,11 +32,13 @@ void limit(int resource, rlim_t most) {
 int serve(rlim_t bytes, rlim_t seconds) {
   for (std::string line; std::getline(std::cin, line);) {
     const auto words = nlohmann::json::parse(line).get<std::vector<std::string>>();
-    const testing::Finished done = testing::Process([&] {
-                                     limit(RLIMIT_AS, used_memory() + bytes);
-                                     limit(RLIMIT_CPU, seconds);
-                                     return run(kProduct, words);
-                                   }).wait();
+    const testing::Finished done =
+        testing::Process([&] {
+          limit(RLIMIT_AS, used_memory() + bytes);
+          limit(RLIMIT_CPU, seconds);
+          const auto of_lab = lab_arguments(words);
+          return of_lab ? run(lab::kProgram, *of_lab) : run(kProduct, words);
+        }).wait();
     const nlohmann::json answer{
         {"code", done.code}, {"signal", done.signal}, {"out", done.out}, {"err", done.err}};
     std::cout << answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;

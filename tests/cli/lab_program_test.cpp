@@ -32,6 +32,8 @@ TEST(LabProgram, TakesWhatFollowsItsWord) {
 TEST(LabProgram, FormerNamesOfCommandsAreReplaced) {
   const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> cases{
       {{"graph", "scaling", "--json"}, {"lab", "graph-scaling", "--json"}},
+      {{"graph", "hyperedges", "--json"}, {"lab", "hyperedges", "--json"}},
+      {{"--json", "graph", "molecules", "a.npz"}, {"--json", "lab", "molecules", "a.npz"}},
       {{"--json", "causal", "classify", "a.csv"},
        {"--json", "causal", "task", "classify", "a.csv"}},
       {{"--config", "lab", "lab", "perturb"}, {"--config", "lab", "causal", "task", "perturb"}},
@@ -56,7 +58,7 @@ TEST(LabProgram, FormerNamesOfCommandsAreReplaced) {
 TEST(LabProgram, LeavesTheProductItsCommands) {
   EXPECT_FALSE(lab_arguments({}));
   EXPECT_FALSE(lab_arguments({"graph"}));
-  EXPECT_FALSE(lab_arguments({"graph", "molecules", "lab"}));
+  EXPECT_FALSE(lab_arguments({"graph", "train", "lab"}));
   EXPECT_FALSE(lab_arguments({"--config"}));
 }
 
@@ -64,7 +66,7 @@ TEST(LabProgram, IsStartedInPlaceOfTheProduct) {
   const Finished help = run({"lab", "--help"});
   EXPECT_EQ(help.code, 0) << help.err;
   EXPECT_THAT(help.out, HasSubstr("match3"));
-  const Finished unknown = run({"lab", "molecules"});
+  const Finished unknown = run({"lab", "proteins"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("(see nsimplex lab --help)"));
   EXPECT_THAT(run({"--help"}).out, HasSubstr("nsimplex lab --help"));

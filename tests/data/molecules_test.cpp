@@ -41,8 +41,8 @@ TEST_F(MoleculesFile, IsRead) {
   const Molecules molecules = read(test::molecule_arrays());
   EXPECT_EQ(molecules.size(), 3);
   EXPECT_EQ(molecules.fingerprint_bits(), 16);
-  EXPECT_EQ(atom_channels(molecules), 5);
-  EXPECT_EQ(bond_channels(molecules), 2);
+  EXPECT_TRUE(molecules.atom_categories.equal(numbers({3, 2})));
+  EXPECT_TRUE(molecules.bond_categories.equal(numbers({2})));
   EXPECT_TRUE(molecules.atom_offsets.equal(numbers({0, 3, 4, 6})));
   EXPECT_TRUE(molecules.bonds.equal(numbers({0, 1, 1, 2, 0, 1}).view({3, 2})));
   EXPECT_TRUE(molecules.targets.equal(at::tensor({1.5, -2.0, 4.0}, at::kDouble)));
@@ -87,61 +87,6 @@ TEST_F(MoleculesFile, IsRefusedInOneLine) {
   test::write_file(path_, "smiles,gap");
   EXPECT_EQ(input_error_of([&] { read_molecules(path_); }),
             "cannot read " + path_ + ": expected the npz file of: python -m nsimplex.molecules");
-}
-
-TEST_F(MoleculesFile, GivesGraphsWithAtomsOnLoopsAndBondsOnPairs) {
-  const Molecules molecules = read(test::molecule_arrays());
-  const auto [pairs, features] = molecule_graphs(molecules, numbers({2, 1, 0}));
-  check_tuples(pairs);
-  EXPECT_TRUE(pairs.node_offsets.equal(numbers({0, 2, 3, 6})));
-  EXPECT_TRUE(pairs.tuple_offsets.equal(numbers({0, 4, 5, 12})));
-  ASSERT_EQ(features.sizes(), (at::IntArrayRef{12, 7}));
-  const at::Tensor tuples = pairs.tuples;
-  for (int64_t row = 0; row < 12; ++row) {
-    const bool loop = tuples[row][0].equal(tuples[row][1]);
-    EXPECT_EQ(features[row].slice(0, 0, 5).sum().item<float>(), loop ? 2 : 0);
-    EXPECT_EQ(features[row].slice(0, 5).sum().item<float>(), loop ? 0 : 1);
-  }
-  // The last molecule of the batch is the first of the file: atoms (0, 0), (1, 1), (2, 0), bonds of
-  // types 0 and 1.
-  const auto feature = [&](int64_t i, int64_t j) {
-    const at::Tensor row = ((tuples.select(1, 0) == i) & (tuples.select(1, 1) == j)).nonzero();
-    EXPECT_EQ(row.numel(), 1);
-    return features.index_select(0, row.flatten()).flatten();
-  };
-  const auto expect = [&](int64_t i, int64_t j, std::vector<float> values) {
-    EXPECT_TRUE(feature(i, j).equal(at::tensor(values))) << i << ", " << j;
-  };
-  expect(3, 3, {1, 0, 0, 1, 0, 0, 0});
-  expect(4, 4, {0, 1, 0, 0, 1, 0, 0});
-  expect(5, 5, {0, 0, 1, 1, 0, 0, 0});
-  expect(3, 4, {0, 0, 0, 0, 0, 1, 0});
-  expect(4, 3, {0, 0, 0, 0, 0, 1, 0});
-  expect(5, 4, {0, 0, 0, 0, 0, 0, 1});
-}
-
-TEST_F(MoleculesFile, SizesAreChannelsOfAtomsWhereTheyAreGiven) {
-  const Molecules molecules = read(test::molecule_arrays());
-  // Of 3, 1 and 2 atoms, 2, 0 and 1 bonds.
-  const at::Tensor sizes = molecule_sizes(molecules);
-  const float most = std::sqrt(1.5F);
-  EXPECT_TRUE(
-      sizes.allclose(at::tensor({most, most, -most, -most, 0.0F, 0.0F}).view({3, 2}), 1e-6));
-  const auto plain = molecule_graphs(molecules, numbers({2, 0}));
-  const auto [pairs, features] = molecule_graphs(molecules, numbers({2, 0}), sizes);
-  ASSERT_EQ(features.sizes(), (at::IntArrayRef{11, 9}));
-  EXPECT_TRUE(at::cat({features.slice(1, 0, 5), features.slice(1, 7)}, 1).equal(plain.features));
-  const at::Tensor loops = pairs.tuples.select(1, 0).eq(pairs.tuples.select(1, 1));
-  const at::Tensor of_graph =
-      sizes.index_select(0, numbers({2, 0})).repeat_interleave(pairs.tuple_offsets.diff(), 0);
-  EXPECT_TRUE(features.slice(1, 5, 7).equal(of_graph * loops.unsqueeze(1)));
-}
-
-TEST_F(MoleculesFile, SizesThatAreAllTheSameAreZero) {
-  Molecules one = read(test::molecule_arrays());
-  one.atom_offsets = numbers({0, 3});
-  one.bond_offsets = numbers({0, 2});
-  EXPECT_TRUE(molecule_sizes(one).equal(at::zeros({1, 2})));
 }
 
 }  // namespace

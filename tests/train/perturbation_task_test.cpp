@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-PerturbationOptions small() {
+PerturbationOptions small_task() {
   return {.simulation = {.nodes = 8, .degree = 1, .observations = 100},
           .doubles = 3,
           .asked = 3,
@@ -23,7 +23,7 @@ PerturbationOptions small() {
 }
 
 TEST(DrawPerturbations, WhatIsAskedForWasNotLearned) {
-  const PerturbationData data = draw_perturbations(small(), 1);
+  const PerturbationData data = draw_perturbations(small_task(), 1);
   EXPECT_EQ(data.control.sizes(), at::IntArrayRef({100, 8}));
   EXPECT_EQ(data.singles.size(), 2u);
   EXPECT_EQ(data.doubles.size(), 3u);
@@ -40,7 +40,7 @@ TEST(DrawPerturbations, WhatIsAskedForWasNotLearned) {
 
 // do(x = v) sets x and changes what it causes, directly or not, row by row, and nothing else.
 TEST(DrawPerturbations, OnlyEffectsChange) {
-  const PerturbationData data = draw_perturbations(small(), 2);
+  const PerturbationData data = draw_perturbations(small_task(), 2);
   Tensor reach = data.graph.ne(0).to(at::kDouble) + at::eye(8, at::kDouble);
   for (int64_t hop = 0; hop < 3; ++hop) reach = reach.matmul(reach).gt(0).to(at::kDouble);
   for (const Perturbation& each : data.learned) {
@@ -55,7 +55,7 @@ TEST(DrawPerturbations, OnlyEffectsChange) {
 }
 
 TEST(PerturbationScores, OfTheTruthAreZeroAndOfNothingAreNot) {
-  PerturbationOptions options = small();
+  PerturbationOptions options = small_task();
   const PerturbationData data = draw_perturbations(options, 3);
   const PerturbationScores nothing = unchanged_scores(data, options);
   EXPECT_GT(nothing.doubles, 0.0);
@@ -70,7 +70,7 @@ TEST(PerturbationScores, OfTheTruthAreZeroAndOfNothingAreNot) {
 }
 
 TEST(LearnPerturbations, LearnsWhatItIsShown) {
-  PerturbationOptions options = small();
+  PerturbationOptions options = small_task();
   PerturbationData data = draw_perturbations(options, 4);
   // Asked for what was learned, so that a small model in a second can know it.
   data.singles.assign(data.learned.begin(), data.learned.begin() + 6);
@@ -91,7 +91,7 @@ TEST(LearnPerturbations, LearnsWhatItIsShown) {
 
 TEST(DrawPerturbations, NamesWhatCannotBe) {
   const auto error = [](auto change) {
-    PerturbationOptions options = small();
+    PerturbationOptions options = small_task();
     change(options);
     return test::input_error_of([&] { draw_perturbations(options, 1); });
   };

@@ -172,13 +172,13 @@ def _hyperedges(folder):
     for name, own in (("train", tuples), ("test", tuples[::5])):
         (folder / f"{name}.csv").write_text("".join(f"{a},{b},{c}\n" for a, b, c in own))
     options = ["--train", folder / "train.csv", "--test", folder / "test.csv"]
-    return ["graph", "hyperedges", *options, "--models", "s2g-plus", "--epochs", "100"]
+    return ["lab", "hyperedges", *options, "--models", "s2g-plus", "--epochs", "100"]
 
 
 def _molecules(folder):
     write_molecules(folder / "molecules.npz")
     options = "--models laplacian --epochs 100 --width 8 --layers 1 --heads 2"
-    return ["graph", "molecules", folder / "molecules.npz", *options.split()]
+    return ["lab", "molecules", folder / "molecules.npz", *options.split()]
 
 
 #: Commands that compare models of graphs, and how a result of theirs that is finite begins.
@@ -202,7 +202,7 @@ def test_a_training_on_graphs_continues_from_what_it_wrote(
         changes.write(change)
 
     def read():
-        return commands.read(["graph", name, "--json", "--resume", folder])
+        return commands.read(["lab", name, "--json", "--resume", folder])
 
     def taken(what, change, out):
         return None if re.search(finite, out) else out

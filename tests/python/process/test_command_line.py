@@ -17,8 +17,8 @@ READERS = (
     "causal task classify TABLE --labels LABELS --encodings none --splits 1 --seeds 1 --epochs 1 "
     "--restore-epochs 1 --width 8 --heads 2 --layers 1",
     "analyze curvature GRAPHS",
-    "graph hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",
-    "graph molecules MOLECULES --models mlp --epochs 1",
+    "lab hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",
+    "lab molecules MOLECULES --models mlp --epochs 1",
 )
 
 
@@ -171,9 +171,9 @@ WRITERS = (
     "causal encode EMBEDDING --overwrite --out OUT",
     "causal simulate --nodes 4 --rows 9 --out OUT",
     "analyze curvature GRAPHS",
-    "graph hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",
+    "lab hyperedges --train TUPLES --test TUPLES --models s2g-plus --epochs 1",
     "graph train LINKS --task edge --target sign --epochs 1 --patience 0 --width 8 --out OUT",
-    "graph molecules MOLECULES --models mlp --epochs 1",
+    "lab molecules MOLECULES --models mlp --epochs 1",
     "verify --case order2-window",
 )
 

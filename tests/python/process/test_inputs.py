@@ -19,9 +19,9 @@ TRIALS = (
 )
 #: Runs of a moment; names in capitals are files.
 RUNS = {
-    "graph hyperedges": "--train TUPLES --test TUPLES --models s2g-plus --epochs 1",
+    "lab hyperedges": "--train TUPLES --test TUPLES --models s2g-plus --epochs 1",
     "lab jets": "--file SETS --models s2g --epochs 1",
-    "graph molecules": "MOLECULES --models mlp --epochs 1",
+    "lab molecules": "MOLECULES --models mlp --epochs 1",
     "causal task classify": f"TABLE --labels LABELS {TRIALS}",
     "causal task cluster": f"TABLE --labels LABELS {TRIALS.replace('--splits 1', '')}",
     "causal task regress": f"TABLE --target TARGET {TRIALS}",

@@ -1,5 +1,5 @@
 // Networks of higher-order transformer layers: shapes, symmetry, what reaches what.
-#include "train/encoder_network.h"
+#include "lab/graphs/encoder_network.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // Higher-order transformers for graphs, their output head and a node autoencoder.
 
-#include "train/encoder_network.h"
+#include "lab/graphs/encoder_network.h"
 
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>
@@ -70,8 +70,6 @@ Tensor loop_rows(const TupleBatch& pairs) {
   if (rows.size(0) != pairs.nodes()) throw InputError("[pairs] expected the loop of every node");
   return at::empty_like(rows).index_copy_(0, first.index_select(0, rows), rows);
 }
-
-using at::Tensor;
 
 namespace {
 
@@ -158,8 +156,6 @@ Tensor AutoencodedNetwork::auxiliary_loss() const {
                other = network_->auxiliary_loss();
   return other.defined() ? own + other : own;
 }
-
-using at::Tensor;
 
 EncoderNetwork::EncoderNetwork(const EncoderNetworkOptions& o) : options_(o) {
   const int64_t head_dim = o.head_dim > 0 ? o.head_dim : o.hidden / o.heads;

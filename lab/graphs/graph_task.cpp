@@ -1,8 +1,9 @@
 // Evaluates a graph model on a split, and saves and restores the state of a training.
 
-#include "train/graph_task.h"
+#include "lab/graphs/graph_task.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/randperm.h>
 #include <c10/core/GradMode.h>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,14 @@ namespace {
 constexpr int64_t kKeptRows = int64_t{1} << 20;
 
 }  // namespace
+
+ChosenRows rows_of(const at::Tensor& offsets, const at::Tensor& numbers) {
+  const at::Tensor first = offsets.index_select(0, numbers);
+  const at::Tensor counts = offsets.index_select(0, numbers + 1) - first;
+  const at::Tensor before = counts.cumsum(0) - counts;
+  const at::Tensor shift = (first - before).repeat_interleave(counts);
+  return {first, counts, at::arange(shift.size(0), shift.options()) + shift};
+}
 
 at::Generator graph_stream(uint64_t seed, uint64_t which) {
   return at::make_generator<at::CPUGeneratorImpl>(4 * seed + which);

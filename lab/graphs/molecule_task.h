@@ -6,10 +6,34 @@
 #include <memory>
 
 #include "data/molecules.h"
-#include "train/encoder_network.h"
-#include "train/graph_task.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_task.h"
 
 namespace nsimplex::training {
+
+/// Some molecules as one batch of graphs: ordered pairs, with both directions of every bond and the
+/// loop of every atom.
+struct MoleculeGraphs {
+  TupleBatch pairs;
+  /// fp32 [m, node_channels + edge_channels]: for loops the atom's, for others the bond's; 1 at the
+  /// code of each feature, else 0
+  at::Tensor features;
+};
+
+/// The number of channels of atoms and bonds there: all codes of all features.
+int64_t atom_channels(const data::Molecules& molecules);
+int64_t bond_channels(const data::Molecules& molecules);
+
+inline constexpr int64_t kSizeChannels = 2;  ///< atoms, bonds
+
+/// The number of atoms and bonds of each molecule, in standard deviations from the mean of all:
+/// fp32 [B, kSizeChannels].
+at::Tensor molecule_sizes(const data::Molecules& molecules);
+
+/// The molecules with these numbers, int64 [count], in this order. `more`, fp32 [B, c], are further
+/// channels of atoms after those of their codes, one row for all atoms of a molecule.
+MoleculeGraphs molecule_graphs(const data::Molecules& molecules, const at::Tensor& numbers,
+                               const at::Tensor& more = {});
 
 struct MoleculeSplits {
   double validation = 0.1, test = 0.1;  ///< shares of the molecules

@@ -1,5 +1,5 @@
 // Transformers whose attention mask is a graph, or its line graph.
-#include "train/baseline_networks.h"
+#include "lab/graphs/baseline_networks.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "train/small_graph.h"
+#include "lab/small_graph.h"
 
 namespace nsimplex::training {
 namespace {

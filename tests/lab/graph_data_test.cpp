@@ -1,4 +1,4 @@
-// nsimplex graph hyperedges and molecules, as a user meets them.
+// nsimplex lab hyperedges and molecules, as a user meets them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,12 +20,21 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 
 // The results of each model and seed among lines of JSON.
-std::vector<json> results_of(const std::string& text) {
+std::vector<json> results_in(const std::string& text) {
   std::vector<json> found;
   for (json& line : json_of(text)) {
     if (line.contains("best_epoch")) found.push_back(std::move(line));
   }
   return found;
+}
+
+// Those results without what a clock says.
+std::vector<json> figures_of(const std::string& text) {
+  std::vector<json> results = results_in(text);
+  for (json& line : results) {
+    for (const char* name : {"seconds", "step_seconds"}) line.erase(name);
+  }
+  return results;
 }
 
 class GraphData : public ::testing::Test {
@@ -86,6 +95,21 @@ class GraphData : public ::testing::Test {
                      true));
   }
 
+  // The results of a run of one thread.
+  static std::vector<json> results_of(const std::vector<std::string>& words) {
+    const Finished finished = run(with(words, {"--threads", "1", "--json"}));
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return results_in(finished.out);
+  }
+
+  // The result of a small model of molecules after an epoch.
+  json result_of(const std::string& model, const std::vector<std::string>& more) const {
+    return results_of(with({"lab", "molecules", molecules_, "--models", model, "--epochs", "1",
+                            "--width", "8", "--layers", "1"},
+                           more))
+        .at(0);
+  }
+
   test::TemporaryFolder folder_;
   std::string train_ = folder_ / "train.csv", test_ = folder_ / "test.csv",
               molecules_ = folder_ / "molecules.npz";
@@ -93,10 +117,8 @@ class GraphData : public ::testing::Test {
 
 TEST_F(GraphData, HyperedgesGiveTheirFiguresForEveryModel) {
   write_triples();
-  const Finished finished = run({"graph", "hyperedges", "--train", train_, "--test", test_,
-                                 "--epochs", "2", "--threads", "1", "--json"});
-  ASSERT_EQ(finished.code, 0) << finished.err;
-  const auto results = results_of(finished.out);
+  const auto results =
+      results_of({"lab", "hyperedges", "--train", train_, "--test", test_, "--epochs", "2"});
   ASSERT_EQ(results.size(), 4u);
   for (const json& line : results) {
     EXPECT_EQ(line["task"], "hyperedges");
@@ -112,11 +134,8 @@ TEST_F(GraphData, HyperedgesGiveTheirFiguresForEveryModel) {
 
 TEST_F(GraphData, HyperedgesAreLearned) {
   write_triples();
-  const Finished finished =
-      run({"graph", "hyperedges", "--train", train_, "--test", test_, "--models", "kernel",
-           "--epochs", "60", "--eval-every", "20", "--threads", "1", "--json"});
-  ASSERT_EQ(finished.code, 0) << finished.err;
-  const auto results = results_of(finished.out);
+  const auto results = results_of({"lab", "hyperedges", "--train", train_, "--test", test_,
+                                   "--models", "kernel", "--epochs", "60", "--eval-every", "20"});
   ASSERT_EQ(results.size(), 1u);
   EXPECT_GT(results[0]["auc"], 0.9);  // chance: 0.5
 }
@@ -124,11 +143,9 @@ TEST_F(GraphData, HyperedgesAreLearned) {
 TEST_F(GraphData, TheTestTuplesMayChooseTheEpochOfHyperedges) {
   write_triples();
   const auto results = [&](const std::string& select) {
-    const Finished finished =
-        run({"graph", "hyperedges", "--train", train_, "--test", test_, "--models", "s2g-plus",
-             "--epochs", "1", "--select", select, "--threads", "1", "--json"});
-    EXPECT_EQ(finished.code, 0) << finished.err;
-    return results_of(finished.out).at(0);
+    return results_of({"lab", "hyperedges", "--train", train_, "--test", test_, "--models",
+                       "s2g-plus", "--epochs", "1", "--select", select})
+        .at(0);
   };
   const json by_test = results("test"), by_validation = results("validation");
   EXPECT_GT(by_test["validation_auc"], 0.0);
@@ -136,27 +153,20 @@ TEST_F(GraphData, TheTestTuplesMayChooseTheEpochOfHyperedges) {
   EXPECT_EQ(published["auc"], by_test["auc"]);  // one epoch: the same model
   EXPECT_NE(published["validation_auc"], by_test["validation_auc"]);
   EXPECT_NE(by_test["auc"], by_validation["auc"]);  // more tuples to learn from
-  EXPECT_EQ(run({"graph", "hyperedges", "--train", train_, "--test", test_, "--select", "x"}).code,
-            2);
 }
 
 TEST_F(GraphData, HyperedgesRefuseFilesThatDoNotFit) {
   write_triples();
   test::write_file(test_, "0,1\n");
-  const Finished finished = run({"graph", "hyperedges", "--train", train_, "--test", test_});
+  const Finished finished = run({"lab", "hyperedges", "--train", train_, "--test", test_});
   EXPECT_EQ(finished.code, 2);
   EXPECT_THAT(finished.err, HasSubstr("test: expected tuples of 3 nodes as in train, got 2"));
-  const Finished missing = run({"graph", "hyperedges", "--train", train_, "--test", "absent"});
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_THAT(missing.err, HasSubstr("absent"));
 }
 
 TEST_F(GraphData, MoleculesGiveTheErrorOfEveryModel) {
   write_molecules();
-  const Finished finished = run({"graph", "molecules", molecules_, "--epochs", "2", "--width", "8",
-                                 "--layers", "2", "--threads", "1", "--json"});
-  ASSERT_EQ(finished.code, 0) << finished.err;
-  const auto results = results_of(finished.out);
+  const auto results = results_of(
+      {"lab", "molecules", molecules_, "--epochs", "2", "--width", "8", "--layers", "2"});
   ASSERT_EQ(results.size(), 17u);
   for (const json& line : results) {
     EXPECT_EQ(line["task"], "molecules");
@@ -167,14 +177,8 @@ TEST_F(GraphData, MoleculesGiveTheErrorOfEveryModel) {
 
 TEST_F(GraphData, AtomsOfMoleculesMayKnowSizes) {
   write_molecules();
-  const auto parameters_of = [&](const std::string& model, std::vector<std::string> more) {
-    std::vector<std::string> arguments{"graph",    "molecules", molecules_, "--models", model,
-                                       "--epochs", "1",         "--width",  "8",        "--layers",
-                                       "1",        "--threads", "1",        "--json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Finished finished = run(arguments);
-    EXPECT_EQ(finished.code, 0) << finished.err;
-    return results_of(finished.out).at(0)["parameters"].get<int64_t>();
+  const auto parameters_of = [&](const std::string& model, const std::vector<std::string>& more) {
+    return result_of(model, more)["parameters"].get<int64_t>();
   };
   EXPECT_EQ(parameters_of("softmax", {"--sizes"}), parameters_of("softmax", {}) + 2 * 8);
   EXPECT_EQ(parameters_of("fingerprint", {"--sizes"}), parameters_of("fingerprint", {}));
@@ -182,15 +186,6 @@ TEST_F(GraphData, AtomsOfMoleculesMayKnowSizes) {
 
 TEST_F(GraphData, HeadsAndReadoutsOfMoleculesAreOptions) {
   write_molecules();
-  const auto result_of = [&](const std::string& model, std::vector<std::string> more) {
-    std::vector<std::string> arguments{"graph",    "molecules", molecules_, "--models", model,
-                                       "--epochs", "1",         "--width",  "8",        "--layers",
-                                       "1",        "--threads", "1",        "--json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Finished finished = run(arguments);
-    EXPECT_EQ(finished.code, 0) << finished.err;
-    return results_of(finished.out).at(0);
-  };
   const json kernel = result_of("kernel", {}), softmax = result_of("softmax", {});
   const json mixed = result_of("kernel", {"--readout", "softmax"});
   EXPECT_EQ(mixed["parameters"], kernel["parameters"]);
@@ -206,7 +201,7 @@ TEST_F(GraphData, HeadsAndReadoutsOfMoleculesAreOptions) {
     EXPECT_TRUE(more(model, {"--readout-heads", "12"})) << model;
     EXPECT_TRUE(more(model, {"--readout-head-width", "6"})) << model;
   }
-  const Finished wide = run({"graph", "molecules", molecules_, "--width", "8", "--heads", "12"});
+  const Finished wide = run({"lab", "molecules", molecules_, "--width", "8", "--heads", "12"});
   EXPECT_EQ(wide.code, 2);
   EXPECT_THAT(wide.err,
               HasSubstr("--heads: expected at most the width, 8, or a --head-width, got 12"));
@@ -216,21 +211,46 @@ TEST_F(GraphData, MoleculesAreLearned) {
   write_molecules();
   // Every link counts its bonds: sums over messages tell chains apart, fingerprints without bits
   // do not.
-  const Finished finished =
-      run({"graph", "molecules", molecules_, "--models", "fingerprint,kernel", "--epochs", "60",
-           "--batch", "16", "--width", "16", "--layers", "2", "--threads", "1", "--json"});
-  ASSERT_EQ(finished.code, 0) << finished.err;
-  const auto results = results_of(finished.out);
+  const auto results =
+      results_of({"lab", "molecules", molecules_, "--models", "fingerprint,kernel", "--epochs",
+                  "60", "--batch", "16", "--width", "16", "--layers", "2"});
   ASSERT_EQ(results.size(), 2u);
   EXPECT_GT(results[0]["mae"], 0.5);
   EXPECT_LT(results[1]["mae"], 0.3);
 }
 
-TEST_F(GraphData, MoleculesRefuseWhatTheConverterDidNotWrite) {
-  test::write_file(molecules_, "smiles,gap\nC,1\n");
-  const Finished finished = run({"graph", "molecules", molecules_});
-  EXPECT_EQ(finished.code, 2);
-  EXPECT_THAT(finished.err, HasSubstr("expected the npz file of: python -m nsimplex.molecules"));
+// A run of a former name is one of today, whose folder names the command as it was.
+TEST_F(GraphData, RunsOfFormerNamesGoOn) {
+  write_triples();
+  write_molecules();
+  const std::string out = folder_ / "run", config = folder_ / "run/config.toml";
+  const std::vector<std::vector<std::string>> commands{
+      {"hyperedges", "--train", train_, "--test", test_, "--models", "s2g-plus"},
+      {"molecules", molecules_, "--models", "mlp", "--width", "8", "--layers", "1"}};
+  for (const std::vector<std::string>& words : commands) {
+    const auto now = [&](const std::string& group, const std::vector<std::string>& more) {
+      return run(with(with({group}, more), {"--threads", "1", "--json"}));
+    };
+    const std::vector<std::string> whole = with(words, {"--epochs", "2", "--seeds", "2"});
+    const Finished before = now("graph", with(whole, {"--overwrite", "--out", out}));
+    ASSERT_EQ(before.code, 0) << before.err;
+    EXPECT_THAT(before.err, HasSubstr("nsimplex graph " + words.front() +
+                                      " is now called nsimplex lab " + words.front()));
+    std::string text = test::read_file(config);
+    ASSERT_TRUE(text.starts_with("# nsimplex lab " + words.front())) << text;
+    text.replace(0, text.find(words.front()), "# nsimplex graph ");
+    test::write_file(config, text);
+    // The second seed of the run is missing.
+    std::string lines = test::read_file(folder_ / "run/metrics.jsonl");
+    const size_t kept = lines.find("\"seed\":2");
+    ASSERT_NE(kept, std::string::npos);
+    test::write_file(folder_ / "run/metrics.jsonl", lines.substr(0, lines.rfind('\n', kept) + 1));
+    for (const char* group : {"lab", "graph"}) {
+      const Finished after = now(group, {words.front(), "--resume", out});
+      ASSERT_EQ(after.code, 0) << after.err;
+      EXPECT_EQ(figures_of(after.out), figures_of(before.out)) << group;
+    }
+  }
 }
 
 }  // namespace

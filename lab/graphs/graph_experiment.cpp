@@ -1,6 +1,6 @@
 // Trains and compares several graph models over several seeds, beside published figures.
 
-#include "cli/graph_experiment.h"
+#include "lab/graphs/graph_experiment.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "data/hyperedges.h"
+#include "lab/graphs/hyperedges.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The loop that trains on graphs: what it minimises, how it chooses, when it ends, what it repeats.
-#include "train/graph_training.h"
+#include "lab/graphs/graph_training.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -127,6 +127,27 @@ Trained train(LineTask& task, const GraphTrainingOptions& options, uint64_t seed
   };
   run.result = train_graphs(task, make, options, seed, events);
   return run;
+}
+
+TEST(LinearSchedule, Values) {
+  const LinearSchedule line{.peak = 1.0, .warmup = 4, .steps = 14, .decays = true};
+  EXPECT_DOUBLE_EQ(line.rate(0), 0.2);
+  EXPECT_DOUBLE_EQ(line.rate(3), 0.8);
+  EXPECT_DOUBLE_EQ(line.rate(4), 1.0);
+  EXPECT_DOUBLE_EQ(line.rate(9), 0.5);  // half way down
+  EXPECT_DOUBLE_EQ(line.rate(13), 0.1);
+  EXPECT_DOUBLE_EQ(line.rate(14), 0.0);
+  EXPECT_DOUBLE_EQ(line.rate(100), 0.0);
+  // By time where that is further.
+  EXPECT_DOUBLE_EQ(line.rate(3, 0.9), 0.8);
+  EXPECT_DOUBLE_EQ(line.rate(9, 0.2), 0.5);
+  EXPECT_DOUBLE_EQ(line.rate(9, 0.75), 0.25);
+  EXPECT_DOUBLE_EQ(line.rate(9, 1.5), 0.0);
+  const LinearSchedule constant{.peak = 1.0, .warmup = 1, .steps = 14, .decays = false};
+  EXPECT_DOUBLE_EQ(constant.rate(0), 0.5);
+  EXPECT_DOUBLE_EQ(constant.rate(1), 1.0);
+  EXPECT_DOUBLE_EQ(constant.rate(13), 1.0);
+  EXPECT_DOUBLE_EQ(constant.rate(13, 0.9), 1.0);
 }
 
 TEST(GraphTraining, ALineIsLearnedAndEveryExampleIsSeenOnceAnEpoch) {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "input_error_of.h"
+#include "lab/graphs/baseline_networks.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_training.h"
+#include "lab/graphs/hyperedge_task.h"
 #include "lab/graphs/pair_task.h"
 #include "temporary_folder.h"
-#include "train/baseline_networks.h"
-#include "train/encoder_network.h"
-#include "train/graph_training.h"
-#include "train/hyperedge_task.h"
 #include "train/optimizer.h"
 
 namespace nsimplex::training {

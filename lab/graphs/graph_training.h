@@ -7,10 +7,88 @@
 #include <memory>
 #include <optional>
 
-#include "train/graph_task.h"
+#include "lab/graphs/graph_task.h"
 #include "train/training_loop.h"
 
 namespace nsimplex::training {
+
+/// The warm-up of Schedule, then a constant rate or a linear decay that would reach 0 one step after
+/// the last:
+///
+///     rate(t) = peak (t + 1) / (warmup + 1)                    t < warmup
+///             = peak                                           after, constant
+///             = peak (steps - t) / (steps - warmup)            after, decaying
+///
+/// With a limit of time, a decaying rate also reaches 0 at the end of the time: it is at most peak
+/// (1 - spent), where `spent` is the used share.
+struct LinearSchedule {
+  double peak;
+  int64_t warmup, steps;
+  bool decays;
+
+  double rate(int64_t step, double spent = 0.0) const {
+    if (step < warmup) {
+      return peak * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
+    }
+    if (!decays) return peak;
+    const double left = static_cast<double>(std::max<int64_t>(steps - step, 0)) /
+                        static_cast<double>(std::max<int64_t>(steps - warmup, 1));
+    return peak * std::min(left, std::max(1 - spent, 0.0));
+  }
+};
+
+/// Copies of all weights of a module, including buffers, in the order of named_weights().
+std::vector<at::Tensor> copy_of_weights(const torch::nn::Module& module);
+
+/// Restores the weights that copy_of_weights() returned.
+void restore_weights(const torch::nn::Module& module, const std::vector<at::Tensor>& copies);
+
+/// Exponential moving average of a module's parameters, which often gives better predictions than
+/// the parameters themselves (Polyak and Juditsky, SIAM J. Control Optim. 30, 1992, in the form of
+/// Adam's paper, section 7.2). After update t
+///
+///     a_t = d_t a_{t-1} + (1 - d_t) w_t,  d_t = min(decay, (1 + t) / (10 + t)),
+///
+/// from a_0 = w_0. The second bound reduces the weight of the beginning. Buffers (statistics of a
+/// batch normalisation, random features) are not averaged. It takes the memory of one copy of the
+/// parameters.
+class WeightAverage {
+ public:
+  WeightAverage(const torch::nn::Module& module, double decay);
+
+  /// Adds the module's parameters to the average, after an update of them.
+  void add();
+
+  /// The average. The tensors share memory with this object. To continue from another average, copy
+  /// its numbers into them and set the number of `updates`.
+  const std::vector<at::Tensor>& tensors() const { return average_; }
+  void continue_after(int64_t updates) { updates_ = updates; }
+
+  /// Exchanges the average with the module's parameters.
+  void swap();
+
+ private:
+  std::vector<at::Tensor> parameters_, average_;
+  double decay_;
+  int64_t updates_ = 0;
+};
+
+/// Puts the average in the place of the module's parameters during its lifetime. Without an average
+/// it does nothing.
+class AverageInPlace {
+ public:
+  explicit AverageInPlace(WeightAverage* average) : average_(average) {
+    if (average_ != nullptr) average_->swap();
+  }
+  ~AverageInPlace() {
+    if (average_ != nullptr) average_->swap();
+  }
+  AverageInPlace(const AverageInPlace&) = delete;
+  AverageInPlace& operator=(const AverageInPlace&) = delete;
+
+ private:
+  WeightAverage* average_;
+};
 
 struct GraphTrainingOptions {
   int64_t epochs = 100;

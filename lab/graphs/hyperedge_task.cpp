@@ -1,6 +1,6 @@
 // The task of hyperedge prediction, and the Hyper-SAGNN baseline.
 
-#include "train/hyperedge_task.h"
+#include "lab/graphs/hyperedge_task.h"
 
 #include <ATen/ATen.h>
 #include <nsimplex/graph.h>
@@ -98,8 +98,6 @@ GraphModel::Forward HyperSagnn::prepare(const GraphBatch& batch) {
 }
 
 namespace {
-
-using at::Tensor;
 
 std::shared_ptr<data::KnownTuples> known(const data::HyperedgeSplits& splits,
                                          std::initializer_list<const io::Tuples*> lists) {

@@ -1,15 +1,15 @@
-// The command `graph molecules`: models compared on regression of a molecular property.
+// The command `lab molecules`: models compared on regression of a molecular property.
 
 #include <fmt/format.h>
 
-#include "cli/commands.h"
-#include "cli/graph_experiment.h"
 #include "equivariant/classes/equivariant_classes.h"
+#include "lab/experiments.h"
+#include "lab/graphs/baseline_networks.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_experiment.h"
+#include "lab/graphs/molecule_task.h"
 #include "support/error.h"
 #include "support/names.h"
-#include "train/baseline_networks.h"
-#include "train/encoder_network.h"
-#include "train/molecule_task.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -121,42 +121,27 @@ struct MoleculeNetwork {
 };
 
 const std::vector<MoleculeNetwork>& molecule_networks() {
+  using enum MessageKind;
+  using Settings = const MoleculeSettings&;
+  constexpr auto kEdges = MessageTokens::edges, kNodes = MessageTokens::nodes;
   static const std::vector<MoleculeNetwork> all{
       {"fingerprint", make_fingerprints},
-      {"gcn",
-       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::convolution, false); }},
-      {"gin",
-       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::isomorphism, false); }},
-      {"gcn-vn",
-       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::convolution, true); }},
-      {"gin-vn",
-       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::isomorphism, true); }},
-      {"gat",
-       [](const MoleculeSettings& s) { return make_messages(s, MessageKind::attention, false); }},
-      {"gcn-line",
-       [](const MoleculeSettings& s) {
-         return make_messages(s, MessageKind::convolution, false, MessageTokens::edges);
-       }},
-      {"gin-line",
-       [](const MoleculeSettings& s) {
-         return make_messages(s, MessageKind::isomorphism, false, MessageTokens::edges);
-       }},
-      {"gat-line",
-       [](const MoleculeSettings& s) {
-         return make_messages(s, MessageKind::attention, false, MessageTokens::edges);
-       }},
-      {"nodes", [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::nodes, 1); }},
-      {"nodes-2",
-       [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::nodes, 2); }},
-      {"lines", [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::edges, 1); }},
-      {"lines-2",
-       [](const MoleculeSettings& s) { return make_tokens(s, MessageTokens::edges, 2); }},
+      {"gcn", [](Settings s) { return make_messages(s, convolution, false); }},
+      {"gin", [](Settings s) { return make_messages(s, isomorphism, false); }},
+      {"gcn-vn", [](Settings s) { return make_messages(s, convolution, true); }},
+      {"gin-vn", [](Settings s) { return make_messages(s, isomorphism, true); }},
+      {"gat", [](Settings s) { return make_messages(s, attention, false); }},
+      {"gcn-line", [](Settings s) { return make_messages(s, convolution, false, kEdges); }},
+      {"gin-line", [](Settings s) { return make_messages(s, isomorphism, false, kEdges); }},
+      {"gat-line", [](Settings s) { return make_messages(s, attention, false, kEdges); }},
+      {"nodes", [](Settings s) { return make_tokens(s, kNodes, 1); }},
+      {"nodes-2", [](Settings s) { return make_tokens(s, kNodes, 2); }},
+      {"lines", [](Settings s) { return make_tokens(s, kEdges, 1); }},
+      {"lines-2", [](Settings s) { return make_tokens(s, kEdges, 2); }},
       {"laplacian", make_laplacian},
       {"mlp", make_mlp},
-      {"softmax",
-       [](const MoleculeSettings& s) { return make_molecule_encoder(s, AttentionForm::softmax); }},
-      {"kernel",
-       [](const MoleculeSettings& s) { return make_molecule_encoder(s, AttentionForm::kernel); }}};
+      {"softmax", [](Settings s) { return make_molecule_encoder(s, AttentionForm::softmax); }},
+      {"kernel", [](Settings s) { return make_molecule_encoder(s, AttentionForm::kernel); }}};
   return all;
 }
 
@@ -168,8 +153,8 @@ int run_molecules(const MoleculesOptions& o) {
   const auto molecules = std::make_shared<const data::Molecules>(data::read_molecules(o.file));
   const MoleculeSettings settings{
       .molecules = molecules,
-      .atoms = data::atom_channels(*molecules) + (o.sizes ? data::kSizeChannels : 0),
-      .bonds = data::bond_channels(*molecules),
+      .atoms = training::atom_channels(*molecules) + (o.sizes ? training::kSizeChannels : 0),
+      .bonds = training::bond_channels(*molecules),
       .width = o.width,
       .layers = o.layers,
       .heads = o.heads,
@@ -203,17 +188,14 @@ void add_graph_molecules(CLI::App& parent, Session& session) {
       {.name = "molecules",
        .summary =
            "Predict a number per molecule of a file that nsimplex.molecules made from SMILES",
-       .examples =
-           "nsimplex graph molecules qm9.npz --molecules 10000 --seconds 300 --threads 1\n"
-           "nsimplex graph molecules qm9.npz --models gin-vn,mlp --epochs 50 --out runs/qm9\n"
-           "nsimplex graph molecules --resume runs/qm9",
+       .examples = "nsimplex lab molecules qm9.npz --molecules 10000 --seconds 300 --threads 1\n"
+                   "nsimplex lab molecules qm9.npz --models gin-vn,mlp --epochs 50 --out runs/qm9\n"
+                   "nsimplex lab molecules --resume runs/qm9",
        .resumes = true,
        .inputs = {&options->file}},
       options, run_molecules);
   add_argument(command, "FILE", options->file, "An npz that python -m nsimplex.molecules writes");
-  std::vector<std::string> names;
-  for (const MoleculeNetwork& network : molecule_networks()) names.push_back(network.name);
-  add_experiment_options(command, *options, names);
+  add_experiment_options(command, *options, model_names(molecule_networks()));
   const auto add = option_adder(command, "Task");
   const auto positive = within(int64_t{1}, int64_t{1} << 20);
   add("--molecules", options->splits.most,

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "io/safetensors.h"
+#include "train/scores.h"
 
 /// Tasks on sets, graphs and hypergraphs, and the models that learn them.
 namespace nsimplex::training {
@@ -29,10 +30,17 @@ struct GraphBatch {
   at::Tensor kinds;     ///< int64 [B]: groups of graphs with separate metrics; often undefined
 };
 
-enum class GraphSplit { train, validation, test };
+/// The rows of some graphs in a list that has one graph after the other.
+struct ChosenRows {
+  at::Tensor first, counts;  ///< int64 [B]: the first row and the number of rows of each graph
+  at::Tensor rows;           ///< int64 [sum of counts]: one graph after the other
+};
 
-/// Metrics by name, in the order in which they are shown.
-using Scores = std::vector<std::pair<std::string, double>>;
+/// The rows of the graphs with these numbers, int64 [B]. Graph i has the rows offsets[i] to
+/// offsets[i + 1] - 1.
+ChosenRows rows_of(const at::Tensor& offsets, const at::Tensor& numbers);
+
+enum class GraphSplit { train, validation, test };
 
 /// Collects the outputs of a model for a whole split, batch by batch.
 class GraphScorer {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "data/hyperedges.h"
-#include "train/graph_task.h"
+#include "lab/graphs/graph_task.h"
+#include "lab/graphs/hyperedges.h"
 
 namespace nsimplex::training {
 

@@ -1,4 +1,4 @@
-// Declares what commands that compare graph models share.
+// Declares what experiments that compare graph models share.
 
 #pragma once
 
@@ -10,11 +10,11 @@
 
 #include "cli/options.h"
 #include "cli/output.h"
-#include "train/encoder_network.h"
-#include "train/graph_training.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_training.h"
 
-/// Shared code of the commands of `nsimplex graph` that train: they compare models over several
-/// seeds and show the paper's results in the same table.
+/// Shared code of the experiments that train on graphs: they compare models over several seeds and
+/// show the paper's results in the same table.
 namespace nsimplex::cli {
 
 /// Options of every such command. Each model has its own defaults.
@@ -32,6 +32,14 @@ training::KernelFeatureOptions kernel_features(const GraphExperimentOptions& opt
 
 /// Adds --readout, the form of the last layer of models of the kernel form: kernel or softmax.
 void add_kernel_readout(CLI::App& command, std::string& readout);
+
+/// The names of models, or of what makes them.
+template <class Model>
+std::vector<std::string> model_names(const std::vector<Model>& models) {
+  std::vector<std::string> names;
+  for (const Model& model : models) names.push_back(model.name);
+  return names;
+}
 
 /// Adds --models, --seeds and the options that override the training of all models.
 void add_experiment_options(CLI::App& command, GraphExperimentOptions& options,

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "train/encoder_network.h"
-#include "train/graph_task.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_task.h"
 
 namespace nsimplex::training {
 

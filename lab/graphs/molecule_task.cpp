@@ -1,6 +1,6 @@
 // The task of predicting one number per molecule, and a baseline on fingerprints.
 
-#include "train/molecule_task.h"
+#include "lab/graphs/molecule_task.h"
 
 #include <ATen/ATen.h>
 
@@ -47,12 +47,61 @@ Tensor unpack(const Tensor& bytes) {
   return bytes.unsqueeze(2).bitwise_and(places).ne(0).to(at::kFloat).flatten(1);
 }
 
+// [rows, all codes]: 1 at the code of each feature.
+Tensor one_hot(const Tensor& codes, const Tensor& categories) {
+  const Tensor first = categories.cumsum(0) - categories;
+  return at::zeros({codes.size(0), categories.sum().item<int64_t>()})
+      .scatter_(1, codes.to(at::kLong) + first, 1.0);
+}
+
+Tensor offsets_of(const Tensor& counts) {
+  return at::cat({at::zeros({1}, at::kLong), counts.cumsum(0)});
+}
+
 }  // namespace
+
+int64_t atom_channels(const data::Molecules& molecules) {
+  return molecules.atom_categories.sum().item<int64_t>();
+}
+
+int64_t bond_channels(const data::Molecules& molecules) {
+  return molecules.bond_categories.sum().item<int64_t>();
+}
+
+Tensor molecule_sizes(const data::Molecules& molecules) {
+  const Tensor sizes =
+      at::stack({molecules.atom_offsets.diff(), molecules.bond_offsets.diff()}, 1).to(at::kDouble);
+  const Tensor deviation = sizes.std(0, /*unbiased=*/false).clamp_min(1e-12);
+  return ((sizes - sizes.mean(0)) / deviation).to(at::kFloat);
+}
+
+MoleculeGraphs molecule_graphs(const data::Molecules& molecules, const Tensor& numbers,
+                               const Tensor& more) {
+  const ChosenRows atoms = rows_of(molecules.atom_offsets, numbers),
+                   bonds = rows_of(molecules.bond_offsets, numbers);
+  const Tensor node_offsets = offsets_of(atoms.counts);
+  const Tensor first = node_offsets.slice(0, 0, -1).repeat_interleave(bonds.counts);
+  const TupleBatch links{molecules.bonds.index_select(0, bonds.rows) + first.unsqueeze(1),
+                         offsets_of(bonds.counts), node_offsets, Symmetry::undirected};
+  const DerivedTuples both = all_orders(links);
+  DerivedTuples pairs = with_loops(both.batch);
+  // Row numbers of the links, -1 for loops.
+  pairs.origin = at::where(
+      pairs.origin < 0, pairs.origin,
+      at::cat({both.origin, at::zeros({1}, at::kLong)}).index_select(0, pairs.origin.clamp_min(0)));
+  Tensor nodes = one_hot(molecules.atoms.index_select(0, atoms.rows), molecules.atom_categories);
+  if (more.defined()) {
+    nodes = at::cat({nodes, more.index_select(0, numbers.repeat_interleave(atoms.counts))}, 1);
+  }
+  const Tensor features = node_and_edge_features(
+      pairs, nodes,
+      one_hot(molecules.bond_types.index_select(0, bonds.rows), molecules.bond_categories));
+  return {std::move(pairs.batch), features};
+}
 
 MoleculeTask::MoleculeTask(std::shared_ptr<const data::Molecules> molecules,
                            const MoleculeSplits& splits, uint64_t split_seed, bool sizes)
-    : molecules_(std::move(molecules)),
-      sizes_(sizes ? data::molecule_sizes(*molecules_) : Tensor()) {
+    : molecules_(std::move(molecules)), sizes_(sizes ? molecule_sizes(*molecules_) : Tensor()) {
   const std::vector<int64_t> order = shuffled(molecules_->size(), split_seed);
   const int64_t count =
       splits.most > 0 ? std::min(splits.most, molecules_->size()) : molecules_->size();
@@ -82,7 +131,7 @@ GraphBatch MoleculeTask::batch(GraphSplit split, std::span<const int64_t> exampl
                                const at::Generator&) {
   const Tensor chosen = numbers_[static_cast<size_t>(split)].index_select(
       0, at::tensor(at::ArrayRef<int64_t>(examples.data(), examples.size())));
-  auto [pairs, features] = data::molecule_graphs(*molecules_, chosen, sizes_);
+  auto [pairs, features] = molecule_graphs(*molecules_, chosen, sizes_);
   const Tensor targets = (molecules_->targets.index_select(0, chosen) - mean_) / deviation_;
   TupleBatch output = project_tuples(pairs, 0);
   return {std::move(pairs), features, std::move(output),

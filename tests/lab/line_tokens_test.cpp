@@ -1,6 +1,6 @@
 // Edges as tokens, against graphs worked out by hand and against other numberings of the same
 // graph.
-#include "train/baseline_networks.h"
+#include "lab/graphs/baseline_networks.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "input_error_of.h"
+#include "lab/small_graph.h"
 #include "support/tensors.h"
-#include "train/small_graph.h"
 
 namespace nsimplex::training {
 namespace {

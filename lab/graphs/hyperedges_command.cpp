@@ -1,18 +1,18 @@
-// The command `graph hyperedges`: models compared on hyperedge prediction.
+// The command `lab hyperedges`: models compared on hyperedge prediction.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cmath>
 
-#include "cli/commands.h"
-#include "cli/graph_experiment.h"
 #include "cli/results.h"
 #include "cli/text_flags.h"
+#include "lab/experiments.h"
+#include "lab/graphs/baseline_networks.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/graph_experiment.h"
+#include "lab/graphs/hyperedge_task.h"
 #include "support/error.h"
-#include "train/baseline_networks.h"
-#include "train/encoder_network.h"
-#include "train/hyperedge_task.h"
 
 namespace nsimplex::cli {
 namespace {
@@ -132,7 +132,7 @@ int run_hyperedges(const HyperedgesOptions& o) {
     return std::make_unique<HyperedgeTask>(std::move(splits), task_options, seed);
   };
   // The paper's files are known by the numbers of nodes of their types.
-  auto published = published_scores(kPublishedFigures, "graph hyperedges",
+  auto published = published_scores(kExperimentFigures, "hyperedges",
                                     fmt::format("{}", fmt::join(train.type_sizes, " ")));
   for (const Network& network : networks()) {
     experiment.arms.push_back(
@@ -156,15 +156,13 @@ void add_graph_hyperedges(CLI::App& parent, Session& session) {
       {.name = "hyperedges",
        .summary = "Predict which tuples of nodes are hyperedges",
        .examples =
-           "nsimplex graph hyperedges --train gps_train.npz --test gps_test.npz --json\n"
-           "nsimplex graph hyperedges --train a.csv --test b.csv --models s2g-plus --out runs/a\n"
-           "nsimplex graph hyperedges --resume runs/a",
+           "nsimplex lab hyperedges --train gps_train.npz --test gps_test.npz --json\n"
+           "nsimplex lab hyperedges --train a.csv --test b.csv --models s2g-plus --out runs/a\n"
+           "nsimplex lab hyperedges --resume runs/a",
        .resumes = true,
        .inputs = {&options->train, &options->test}},
       options, run_hyperedges);
-  std::vector<std::string> names;
-  for (const Network& network : networks()) names.push_back(network.name);
-  add_experiment_options(command, *options, names);
+  add_experiment_options(command, *options, model_names(networks()));
   const auto add = option_adder(command, "Task");
   const auto positive = within(int64_t{1}, int64_t{1} << 20);
   add("--train", options->train, "Training tuples: npz, npy, csv or another text")

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "input_error_of.h"
+#include "lab/graphs/baseline_networks.h"
 #include "support/tensors.h"
-#include "train/baseline_networks.h"
 
 namespace nsimplex::training {
 namespace {

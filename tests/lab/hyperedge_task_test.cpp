@@ -1,4 +1,4 @@
-#include "train/hyperedge_task.h"
+#include "lab/graphs/hyperedge_task.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,6 +1,6 @@
 // Splits hyperedges into training, validation and test sets, and draws negative examples.
 
-#include "data/hyperedges.h"
+#include "lab/graphs/hyperedges.h"
 
 #include <algorithm>
 #include <map>

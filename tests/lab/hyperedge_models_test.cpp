@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "train/baseline_networks.h"
-#include "train/encoder_network.h"
-#include "train/hyperedge_task.h"
+#include "lab/graphs/baseline_networks.h"
+#include "lab/graphs/encoder_network.h"
+#include "lab/graphs/hyperedge_task.h"
 
 namespace nsimplex::training {
 namespace {

@@ -1,6 +1,6 @@
 // The baseline graph networks: equivariant MLP, message passing and token transformer.
 
-#include "train/baseline_networks.h"
+#include "lab/graphs/baseline_networks.h"
 
 #include <ATen/ATen.h>
 #include <nsimplex/equivariant_layers.h>
@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
+#include "lab/graphs/encoder_network.h"
 #include "support/error.h"
-#include "train/encoder_network.h"
 
 namespace nsimplex::training {
 
@@ -51,8 +51,6 @@ LineTokens line_tokens(const TupleBatch& pairs, const Tensor& features, int64_t 
   return {at::stack({tokens(low, high, forth), tokens(high, low, reverse.index_select(0, forth))}),
           std::move(messages), shared, at::cat({edge_graphs, graph_of.index_select(0, alone)})};
 }
-
-using at::Tensor;
 
 LinearNetwork::LinearNetwork(const LinearNetworkOptions& options) : options_(options) {
   for (int64_t index = 0; index <= options.layers; ++index) {
@@ -109,8 +107,6 @@ GraphModel::Forward LinearNetwork::prepare_dense(const GraphBatch& batch) {
 }
 
 namespace {
-
-using at::Tensor;
 
 // The tokens of all graphs, and their places in a padded batch.
 struct TokenLayout {
@@ -199,8 +195,6 @@ GraphModel::Forward TokenNetwork::prepare(const GraphBatch& batch) {
     return head_->forward(sums / layout.counts.unsqueeze(1));
   };
 }
-
-using at::Tensor;
 
 struct MessageNetwork::Graph {
   GraphMessages messages;

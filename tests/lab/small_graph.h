@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "train/graph_task.h"
+#include "lab/graphs/graph_task.h"
 
 namespace nsimplex::test {
 

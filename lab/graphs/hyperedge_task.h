@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "data/hyperedges.h"
-#include "train/graph_task.h"
+#include "lab/graphs/graph_task.h"
+#include "lab/graphs/hyperedges.h"
 
 namespace nsimplex::training {
 
