@@ -56,7 +56,9 @@ def losses(out):
 CHOOSING = ["--sparse", "topk", "--indexer", "light", "--topk", "4", "--indexer-warmup", "2"]
 
 
-@pytest.mark.parametrize("count, more", [(2, CHOOSING), (4, ["--window", "4,8", "--accumulate", "2", "--bf16"])])
+@pytest.mark.parametrize(
+    "count, more", [(2, CHOOSING), (4, ["--window", "4,8", "--accumulate", "2", "--bf16"])]
+)
 def test_ranks_have_the_losses_of_one_process_and_equal_bits(
     executable, text, tmp_path, count, more
 ):
