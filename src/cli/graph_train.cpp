@@ -36,6 +36,8 @@ struct GraphTrainOptions : GraphFiles {
   std::string structure = "auto";
   double validation = 0.1, test = 0.1;
   uint64_t split_seed = 0;
+  std::vector<std::string> models;  // to compare; empty: `model` alone
+  int64_t seeds = 1;
   std::string model = "transformer", form = "softmax", readout = "same", order = "data";
   int64_t width = 64, layers = 3, heads = 4, random_walk = 0, laplacian = 0;
   bool virtual_node = false, local = false;
@@ -122,6 +124,9 @@ int run_graph_program(const GraphFiles& options, std::string_view action, Json r
 }
 
 int run_graph_train(const GraphTrainOptions& o) {
+  if (!o.models.empty() && o.model != GraphTrainOptions().model) {
+    throw InputError("--models: expected no --model with it, got " + o.model);
+  }
   return run_graph_program(o, "train",
                            {{"task", o.task},
                             {"target", o.target},
@@ -135,6 +140,8 @@ int run_graph_train(const GraphTrainOptions& o) {
                             {"test", o.test},
                             {"split_seed", o.split_seed},
                             {"model", o.model},
+                            {"models", o.models},
+                            {"seeds", o.seeds},
                             {"width", o.width},
                             {"layers", o.layers},
                             {"heads", o.heads},
@@ -186,6 +193,8 @@ void add_graph_train(CLI::App& parent, Session& session) {
        .examples = "nsimplex graph train edges.csv --nodes nodes.csv --task node --target label "
                    "--out runs/nodes\n"
                    "nsimplex graph train molecules.csv --task graph --target logp --model gin\n"
+                   "nsimplex graph train molecules.csv --task graph --target logp --models gcn,gin "
+                   "--seeds 3\n"
                    "nsimplex graph train --resume runs/nodes",
        .acts = {.device = true},
        .resumes = true,
@@ -226,11 +235,13 @@ void add_graph_train(CLI::App& parent, Session& session) {
   split("--test", o.test, "Share of the rows for testing")->check(share);
   split("--split-seed", o.split_seed, "Seed of the split, which does not depend on --seed");
   const auto model = option_adder(command, "Model");
+  const std::vector<std::string> models{"transformer", "gcn", "gin",     "gat",
+                                        "hyper-sagnn", "s2g", "s2g-plus"};
   model(
       "--model", o.model,
       "transformer; message passing: gcn, gin, gat; for tuples by their nodes alone: hyper-sagnn, "
       "s2g, s2g-plus")
-      ->check(one_of({"transformer", "gcn", "gin", "gat", "hyper-sagnn", "s2g", "s2g-plus"}));
+      ->check(one_of(models));
   model("--order", o.order, "Sizes of tuples, between commas; data: those of the edges")
       ->type_name("N,...");
   model("--form", o.form, "Attention of the layers: softmax, kernel, decoupled")
@@ -249,6 +260,14 @@ void add_graph_train(CLI::App& parent, Session& session) {
       ->check(encodings);
   model("--laplacian", o.laplacian, "Number of Laplacian encodings of nodes")->check(encodings);
   model("--dropout", o.dropout, "Rate of dropout")->check(within(0.0, 0.99));
+  command
+      .add_option("--models", o.models, "Models to compare on the same split, instead of --model")
+      ->delimiter(',')
+      ->check(one_of(models))
+      ->group("Comparison");
+  option_adder(command, "Comparison")("--seeds", o.seeds,
+                                      "Trainings of each model, with seeds from --seed on")
+      ->check(within(int64_t{1}, int64_t{1000}));
   const auto training = option_adder(command, "Training");
   training("--epochs", o.epochs, "Most epochs")->check(positive);
   training("--batch", o.batch, "Graphs per step, unless there is one graph")->check(positive);

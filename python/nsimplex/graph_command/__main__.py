@@ -10,10 +10,10 @@ from .._command_channel import Channel, serve
 from .._on_ranks import join_programs
 from .._printable import end_process
 from ..nn.graph_ranks import GraphRanks, RanksLost
+from .comparing import train_all
 from .predicting import predict
-from .training import train
 
-_ACTIONS = {"train": train, "predict": predict}
+_ACTIONS = {"train": train_all, "predict": predict}
 
 
 def main() -> int:

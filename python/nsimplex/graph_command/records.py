@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
-from typing import Any, Literal, cast, get_type_hints
+from typing import Any, Literal, Protocol, cast, get_type_hints
 
 import torch
 from torch import Tensor
 
 from .._choices import Directions, Level
-from .._command_channel import Channel
 from .._hints import misfit
 from .._printable import printable
 from ..graph import ConversionWarning, GraphData, from_edge_index
@@ -152,8 +151,14 @@ class Loaded:
     unused_masks: Sequence[str] = ()  #: names of arrays that are masks, but no such parts
 
 
+class Warned(Protocol):
+    """What gets warnings."""
+
+    def warning(self, text: str) -> None: ...
+
+
 @contextmanager
-def warnings_to(channel: Channel) -> Iterator[None]:
+def warnings_to(channel: Warned) -> Iterator[None]:
     """Warnings of this package become those of the command; other packages' are left out."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -3,8 +3,8 @@
 import csv
 import random
 
+from nsimplex.graph_command.comparing import train_all
 from nsimplex.graph_command.predicting import predict
-from nsimplex.graph_command.training import train
 
 DEFAULTS = {
     "data": "",
@@ -26,6 +26,8 @@ DEFAULTS = {
     "test": 0.2,
     "split_seed": 0,
     "model": "gcn",
+    "models": [],
+    "seeds": 1,
     "width": 8,
     "layers": 1,
     "heads": 2,
@@ -62,7 +64,7 @@ class Channel:
         pass
 
     def stops(self):
-        return sum(line["kind"] == "graph_epoch" for line in self.lines) >= self.most
+        return len(self.of_kind("graph_epoch") + self.of_kind("graph_point")) >= self.most
 
     def line(self, kind, /, **fields):
         self.lines.append({"kind": kind, **fields})
@@ -82,7 +84,7 @@ class Channel:
 
 def trained(channel=None, **request):
     channel = channel or Channel()
-    train({**DEFAULTS, **{name: _text(own) for name, own in request.items()}}, channel)
+    train_all({**DEFAULTS, **{name: _text(own) for name, own in request.items()}}, channel)
     return channel
 
 
@@ -94,7 +96,7 @@ def predicted(run, **request):
 
 
 def _text(value):
-    return value if isinstance(value, (str, int, float, bool)) else str(value)
+    return value if isinstance(value, (str, int, float, bool, list)) else str(value)
 
 
 def write(path, text):
