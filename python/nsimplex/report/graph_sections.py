@@ -32,6 +32,10 @@ _TITLES = {
     "jets": "Which tracks share a vertex",
     "hyperedges": "Which hyperedges exist",
     "molecules": "Properties of molecules",
+    **{
+        task: f"A target of every {task}, models compared"
+        for task in ("graph", "node", "edge", "hyperedge")
+    },
 }
 
 # Figures whose validation is drawn, and what over; without an entry the first figure, over epochs.
@@ -149,7 +153,12 @@ def _means_table(run: TaskRun, figures: list[str]) -> str:
         "parameters",
         "training",
     ]
-    return table(header, rows)
+    filled = [
+        place
+        for place, cells in enumerate(zip(*rows))
+        if not place or any(cell not in ("", "–") for cell in cells)
+    ]
+    return table([header[i] for i in filled], [[row[i] for i in filled] for row in rows])
 
 
 def _heading(run: TaskRun, only: bool) -> str:
@@ -167,11 +176,14 @@ def graph_section(run: TaskRun, only: bool) -> str:
     if run.means or run.results:
         parts.append(_means_table(run, figures))
     note = _NOTES.get(run.task)
+    last = (
+        " and of the last" if any(key.startswith("last_") for r in run.means for key in r) else ""
+    )
     return section(
         _heading(run, only),
         '<p class="muted">The epoch is chosen by the validation split; the test split is read at '
-        "the end, with the "
-        "weights of the best epoch and of the last. Mean and sample deviation over the seeds."
+        f"the end, with the weights of the best epoch{last}. Mean and sample deviation over the "
+        "seeds."
         f"{' ' + note if note else ''}</p>",
         *parts,
     )

@@ -57,6 +57,29 @@ def graph_rows(models, seeds=(1, 2)):
     return rows
 
 
+def test_models_of_ones_own_are_shown_without_the_columns_that_they_lack(tmp_path):
+    """Lines as `nsimplex graph train --models gcn,gin --seeds 2` writes them."""
+    own = {"task": "node", "kind": "graph_result", "best_epoch": 1, "epochs": 2, "parameters": 77}
+    rows = []
+    for model, figure in (("gcn", 0.5), ("gin", 0.75)):
+        for seed in (1, 2):
+            curve = dict(model=model, seed=seed, epoch=1, loss=0.5, validation_accuracy=figure)
+            rows.append({"kind": "graph_point", "task": "node", **curve})
+            rows.append(own | dict(model=model, seed=seed, accuracy=figure))
+        mean = dict(model=model, seeds=2, accuracy_mean=figure, accuracy_deviation=0.0125)
+        rows.append({"kind": "graph_mean", "task": "node", **mean})
+    write_lines(tmp_path / "metrics.jsonl", rows)
+    text, page = read(tmp_path)
+    assert page.tags.count("svg") == 1 and "of the last" not in text
+    assert "A target of every node, models compared" in text and "0.7500 ± 0.0125" in text
+    header = re.search(r"<tr>.*?>accuracy</th>.*?</tr>", text, re.DOTALL)
+    assert header and re.findall(r"<th[^>]*>([^<]+)", header[0]) == [
+        "accuracy",
+        "seeds",
+        "parameters",
+    ]
+
+
 def test_models_on_graphs_are_shown_with_the_papers_figures(tmp_path):
     write_lines(
         tmp_path / "metrics.jsonl", graph_rows([(f"model{i}", 0.5 + i / 100) for i in range(9)])
