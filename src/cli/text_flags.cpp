@@ -42,6 +42,20 @@ void add_text_options(CLI::App& command, TextFlags& flags, bool table) {
   add_names("--use-columns", flags.use, "Read only these columns");
   add_names("--leave-out", flags.leave_out, "Skip these columns");
   add_names("--na-values", flags.missing_words, "Further words for missing values");
+  add("--decimal", flags.decimal, "The character before decimals: . or ,")
+      ->type_name("CHAR")
+      ->check(expected("a point or a comma",
+                       [](const std::string& text) { return text == "." || text == ","; }));
+  add("--thousands", flags.thousands,
+      "The character between groups of three digits: , . ' _ or a blank; default: none")
+      ->type_name("CHAR")
+      ->check(expected(
+          "a comma, a point, an apostrophe, a line _ or a blank", [](const std::string& text) {
+            return text.empty() || (text.size() == 1 && std::string_view(",.'_ ").find(text[0]) !=
+                                                            std::string_view::npos);
+          }));
+  add("--encoding", flags.encoding,
+      "Encoding of a text: auto (UTF-8, or UTF-16 with its mark), latin-1 or windows-1252");
 }
 
 namespace {
@@ -64,13 +78,20 @@ std::vector<std::string> all_names(const char* option, const std::vector<std::st
 }  // namespace
 
 io::TextOptions text_options(const TextFlags& flags) {
+  if (flags.thousands == flags.decimal) {
+    throw InputError(fmt::format(
+        "--thousands: expected another character than that of --decimal, got {}", flags.thousands));
+  }
   io::TextOptions options{.header = parse_name<io::HeaderLine>("--header", flags.header),
                           .index = parse_name<io::IndexColumn>("--index", flags.index),
                           .comment = flags.comment,
+                          .numbers = {.decimal = flags.decimal.front()},
+                          .encoding = flags.encoding,
                           .missing_words = all_names("--na-values", flags.missing_words),
                           .use = all_names("--use-columns", flags.use),
                           .leave_out = all_names("--leave-out", flags.leave_out)};
   options.delimiter = find_name<io::Delimiter>(flags.delimiter).value_or(io::Delimiter::detect);
+  if (!flags.thousands.empty()) options.numbers.thousands = flags.thousands.front();
   return options;
 }
 
@@ -93,6 +114,9 @@ void refuse_unused(const TextFlags& flags, const io::TextReading& reading, const
   refuse(flags.index != usual.index, "--index", kText);
   refuse(flags.delimiter != usual.delimiter, "--delimiter", kText);
   refuse(flags.comment.has_value(), "--comment", kText);
+  refuse(flags.decimal != usual.decimal, "--decimal", kText);
+  refuse(!flags.thousands.empty(), "--thousands", kText);
+  refuse(flags.encoding != usual.encoding, "--encoding", kText);
   refuse(!flags.use.empty(), "--use-columns", kText);
   refuse(!flags.leave_out.empty(), "--leave-out", kText);
   refuse(!flags.missing_words.empty(), "--na-values", kText);

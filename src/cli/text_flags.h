@@ -15,12 +15,14 @@ namespace nsimplex::cli {
 
 struct TextFlags {
   std::string header = "auto", index = "auto", delimiter = "auto";
+  std::string decimal = ".", thousands;
+  io::Encoding encoding = io::Encoding::detect;
   std::optional<std::string> comment;
   std::vector<std::string> missing_words, use, leave_out;
 };
 
-/// Adds --header, --index, --delimiter and --comment; for tables also --na-values, --use-columns
-/// and --leave-out.
+/// Adds --header, --index, --delimiter and --comment; for tables also --na-values, --decimal,
+/// --thousands, --encoding, --use-columns and --leave-out.
 void add_text_options(CLI::App& command, TextFlags& flags, bool table);
 
 /// Throws InputError for a list that names something twice.

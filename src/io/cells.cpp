@@ -16,6 +16,8 @@ constexpr std::array<std::pair<char, Delimiter>, 4> kSeparators = {{{'\t', Delim
                                                                     {';', Delimiter::semicolon},
                                                                     {'|', Delimiter::pipe}}};
 
+constexpr size_t kComma = 1;
+
 char separator_of(Delimiter delimiter) {
   for (const auto& [separator, each] : kSeparators) {
     if (each == delimiter) return separator;
@@ -75,7 +77,9 @@ Delimiter detect(std::string_view rest, const CellsOptions& options) {
       rest = ahead;
       continue;
     }
-    lines[found++] = take_counted(rest);
+    lines[found] = take_counted(rest);
+    if (options.decimal_comma) lines[found].separators[kComma] = 0;
+    ++found;
   }
   const auto agrees = [&](int64_t first, int64_t second) {
     return found < 2 || second == first || second == first + 1;
@@ -102,7 +106,7 @@ Delimiter detect(std::string_view rest, const CellsOptions& options) {
 }  // namespace
 
 Cells::Cells(const Source& source, const CellsOptions& options)
-    : source_(source), options_(options), text_(source_), rest_(text_.view()) {
+    : source_(source), options_(options), text_(source_, options_.encoding), rest_(text_.view()) {
   delimiter_ = options.delimiter;
   take_separator_line();
   if (delimiter_ == Delimiter::detect) delimiter_ = detect(rest_, options_);

@@ -26,6 +26,8 @@ struct CellsOptions {
   bool loose = false;
   /// A line that begins with one of these characters is a comment, ..
   std::string_view comments;
+  Encoding encoding = Encoding::detect;
+  bool decimal_comma = false;     ///< commas are no delimiters unless `delimiter` says so
   bool comments_anywhere = true;  ///< .. or only before the first row
 };
 

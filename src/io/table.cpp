@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "io/gzip.h"
 #include "io/input_file.h"
 #include "io/npy.h"
 #include "io/npz.h"
@@ -76,7 +77,7 @@ Table table_of(const TextGrid& grid, const TableOptions& options) {
         const bool gap = is_gap(cell, options);
         texts->second.emplace_back(gap ? "" : cell);
         table.missing += gap;
-        number = parse_number(cell).value_or(number);
+        number = parse_number(cell, options.text.numbers).value_or(number);
       }
       table.values.push_back(number);
     }
@@ -115,11 +116,12 @@ Table table_of(const Array& array, const TableOptions& options) {
 std::string advice(const TextGrid& grid, int64_t row, std::string_view cell) {
   if (is_too_large(cell)) return ", which is too large: a double holds up to 1.8e308";
   if (row == 0 && !grid.reading().header) return " (--header yes takes the first row as names)";
-  std::string with_point(cell);
-  const size_t comma = with_point.find(',');
-  if (comma != std::string::npos) with_point[comma] = '.';
-  if (comma != std::string::npos && parse_number(with_point)) {
-    return " (decimals are written with a point)";
+  if (parse_number(cell)) return " (decimals are written with a comma, as --decimal says)";
+  if (parse_number(cell, {.decimal = ','})) {
+    return " (decimals are written with a point; a command has --decimal)";
+  }
+  if (parse_number(cell, {.thousands = ','})) {
+    return " (digits are written without marks of groups; a command has --thousands)";
   }
   return "";
 }
@@ -128,7 +130,7 @@ std::string advice(const TextGrid& grid, int64_t row, std::string_view cell) {
 
 double number_at(const TextGrid& grid, int64_t row, int64_t column, const TableOptions& options) {
   const std::string_view cell = grid.at(row, column);
-  if (const auto number = parse_number(cell)) return *number;
+  if (const auto number = parse_number(cell, options.text.numbers)) return *number;
   if (!is_gap(cell, options)) {
     grid.fail_at(row, column,
                  "expected a number, got " + quoted_name(cell) + advice(grid, row, cell));
@@ -146,6 +148,10 @@ Table parse_table(const Source& source, const TableOptions& options) {
   }
   if (source.starts_with("\x89HDF")) {
     source.fail("HDF5: python -m nsimplex.causal.cells turns an h5ad file into a table");
+  }
+  if (is_gzip(source)) {
+    const std::vector<uint8_t> bytes = gunzipped(source);
+    return parse_table({source.name, bytes}, options);
   }
   return table_of(TextGrid(source, options.text), options);
 }

@@ -36,7 +36,7 @@ struct TableOptions {
 };
 
 /// Parses a table from npy, npz or a text of rows and columns; the bytes determine which of them it
-/// is. Arrays have one or two dimensions (one: a single column). A text is read by the rules of
+/// is. Either may be packed by gzip. Arrays have one or two dimensions (one: a single column). A text is read by the rules of
 /// TextGrid.
 ///
 /// Cells are finite numbers or missing (by is_missing() or the options' words). A column of a text

@@ -69,6 +69,65 @@ std::optional<double> parse_number(std::string_view text) {
   return parse_double(text, large);
 }
 
+namespace {
+
+// Takes the mark between groups of digits off a text, and returns whether it was there.
+bool take_group_mark(std::string_view& text, char thousands) {
+  const auto take = [&](std::string_view mark) {
+    const bool there = text.starts_with(mark);
+    if (there) text.remove_prefix(mark.size());
+    return there;
+  };
+  if (take({&thousands, 1})) return true;
+  return thousands == ' ' && (take("\xc2\xa0") || take("\xe2\x80\xaf"));
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The text without marks between groups of three digits before the decimals, "1.234,5" as
+// "1234,5". Nothing if they are at other places.
+std::optional<std::string> without_groups(std::string_view text, NumberFormat format) {
+  std::string plain;
+  if (text.starts_with('-') || text.starts_with('+')) {
+    plain += text.front();
+    text.remove_prefix(1);
+  }
+  size_t digits = 0;
+  for (bool grouped = false; !text.empty();) {
+    if (take_group_mark(text, format.thousands)) {
+      if (digits == 0 || digits > 3 || (grouped && digits != 3)) return std::nullopt;
+      grouped = true;
+      digits = 0;
+    } else if (is_digit(text.front())) {
+      plain += text.front();
+      text.remove_prefix(1);
+      ++digits;
+    } else {
+      if (grouped && digits != 3) return std::nullopt;
+      return plain.append(text);
+    }
+    if (text.empty() && grouped && digits != 3) return std::nullopt;
+  }
+  return plain;
+}
+
+}  // namespace
+
+std::optional<double> parse_number(std::string_view text, NumberFormat format) {
+  std::string plain(text);
+  if (format.thousands != '\0') {
+    auto ungrouped = without_groups(text, format);
+    if (!ungrouped) return std::nullopt;
+    plain = *std::move(ungrouped);
+  }
+  if (format.decimal != '.') {
+    if (plain.find('.') != std::string::npos) return std::nullopt;
+    const size_t mark = plain.find(format.decimal);
+    if (mark != std::string::npos) plain[mark] = '.';
+  }
+  return parse_number(plain);
+}
+
 bool is_too_large(std::string_view text) {
   bool large = false;
   parse_double(text, large);
@@ -152,9 +211,29 @@ std::string decode_utf16(const Source& source, std::string_view bytes, bool litt
   return text;
 }
 
+// The characters of the bytes 0x80 to 0x9f in Windows-1252; 0: there is none.
+constexpr std::array<uint16_t, 32> kWindows1252 = {
+    0x20ac, 0,      0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
+    0x2039, 0x0152, 0,      0x017d, 0,      0,      0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
+    0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0,      0x017e, 0x0178};
+
+std::string decode_bytes(const Source& source, std::string_view bytes, Encoding encoding) {
+  std::string text;
+  text.reserve(bytes.size());
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    uint32_t code = static_cast<uint8_t>(bytes[at]);
+    if (encoding == Encoding::windows1252 && code >= 0x80 && code < 0xa0) {
+      code = kWindows1252[code - 0x80];
+      if (code == 0) fail_at(source, bytes.substr(0, at), "a byte that Windows-1252 does not have");
+    }
+    append_utf8(text, code);
+  }
+  return text;
+}
+
 }  // namespace
 
-Text::Text(const Source& source) : view_(source.text()) {
+Text::Text(const Source& source, Encoding encoding) : view_(source.text()) {
   const auto take = [&](std::string_view mark) {
     const bool there = view_.starts_with(mark);
     if (there) view_.remove_prefix(mark.size());
@@ -164,6 +243,10 @@ Text::Text(const Source& source) : view_(source.text()) {
     source.fail("UTF-32 is not supported; save the file as UTF-8");
   }
   if (view_.starts_with("\x1f\x8b")) source.fail("compressed with gzip: unpack it first");
+  if (encoding != Encoding::detect) {
+    decoded_ = decode_bytes(source, view_, encoding);
+    view_ = decoded_;
+  }
   const bool little = take(kUtf16LittleMark), big = !little && take(kUtf16BigMark);
   if (little || big) {
     decoded_ = decode_utf16(source, view_, little);

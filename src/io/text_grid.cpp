@@ -13,6 +13,8 @@ namespace {
 
 CellsOptions cells_options(const TextOptions& options, CellsOptions result) {
   result.delimiter = options.delimiter;
+  result.encoding = options.encoding;
+  result.decimal_comma = options.numbers.decimal == ',';
   if (options.comment) {
     result.comments = *options.comment;
     result.comments_anywhere = true;
@@ -25,8 +27,8 @@ bool is_whole(std::string_view cell) {
   return number && *number == std::trunc(*number);
 }
 
-bool is_fraction(std::string_view cell) {
-  const auto number = parse_number(cell);
+bool is_fraction(std::string_view cell, NumberFormat format) {
+  const auto number = parse_number(cell, format);
   return number && *number != std::trunc(*number);
 }
 
@@ -112,11 +114,13 @@ TextGrid::Header TextGrid::find_header() const {
     if (only_first && !alone && below == names.size() && are_row_names(false)) {
       return find_numeric_header(1);
     }
-    return {std::ranges::none_of(names, is_fraction), nullptr};
+    const auto fraction = [&](auto cell) { return is_fraction(cell, options_.numbers); };
+    return {std::ranges::none_of(names, fraction), nullptr};
   }
-  const bool all_like_names = std::ranges::all_of(names, [](std::string_view cell) {
+  const bool all_like_names = std::ranges::all_of(names, [&](std::string_view cell) {
     const bool digits = cell.find_first_of("0123456789") != std::string_view::npos;
-    return digits && !parse_number(cell) && !is_missing(cell) && !is_too_large(cell);
+    return digits && !parse_number(cell, options_.numbers) && !is_missing(cell) &&
+           !is_too_large(cell);
   });
   if (all_like_names) return {true, "no cell of it is a number"};
   return find_numeric_header(0);
@@ -140,7 +144,8 @@ TextGrid::Header TextGrid::find_numeric_header(size_t begin) const {
   for (int64_t row = 1; row < cells_.rows(); ++row) {
     const auto cells = cells_.row(row);
     for (size_t column = 0; column < names.size() && begin + column < cells.size(); ++column) {
-      if (!fraction[column]) fraction[column] = is_fraction(cells[begin + column]);
+      if (!fraction[column])
+        fraction[column] = is_fraction(cells[begin + column], options_.numbers);
     }
   }
   const bool all = std::ranges::all_of(fraction, [](bool has) { return has; });

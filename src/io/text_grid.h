@@ -45,6 +45,8 @@ struct TextOptions {
   Delimiter delimiter = Delimiter::detect;
   /// A line that begins with this character is a comment. Absent: "#" above the first row.
   std::optional<std::string> comment;
+  NumberFormat numbers = {};
+  Encoding encoding = Encoding::detect;
   std::vector<std::string> missing_words;  ///< besides is_missing()
   std::vector<std::string> use;            ///< names of the columns to read; empty: all
   std::vector<std::string> leave_out;      ///< names of the columns to skip
@@ -141,6 +143,11 @@ inline constexpr Names<io::Delimiter, 5> kNames<io::Delimiter>{
      {"semicolon", io::Delimiter::semicolon},
      {"pipe", io::Delimiter::pipe},
      {"space", io::Delimiter::space}}};
+template <>
+inline constexpr Names<io::Encoding, 3> kNames<io::Encoding>{
+    {{"auto", io::Encoding::detect},
+     {"latin-1", io::Encoding::latin1},
+     {"windows-1252", io::Encoding::windows1252}}};
 template <>
 inline constexpr Names<io::HeaderLine, 3> kNames<io::HeaderLine>{{{"auto", io::HeaderLine::detect},
                                                                   {"yes", io::HeaderLine::present},

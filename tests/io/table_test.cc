@@ -147,16 +147,76 @@ TEST(Table, NamesLineAndColumn) {
             "cannot read f: line 2, column cell: expected a number, got \"x\"");
   EXPECT_EQ(table_error("a;b\n1;2,5\n"),
             "cannot read f: line 2, column b: expected a number, got \"2,5\" "
-            "(decimals are written with a point)");
+            "(decimals are written with a point; a command has --decimal)");
+  EXPECT_EQ(table_error("a;b\n1;2,500,000\n"),
+            "cannot read f: line 2, column b: expected a number, got \"2,500,000\" "
+            "(digits are written without marks of groups; a command has --thousands)");
   EXPECT_EQ(table_error("a,b\n1,2\n3\n"),
             "cannot read f: line 3: expected 2 cells as in line 2, got 1");
   EXPECT_EQ(table_error("a,b,c,d\n1,2\n"),
             "cannot read f: line 2: expected 4 cells as in line 1, got 2");
   EXPECT_EQ(table_error(""), "cannot read f: a table without rows");
   EXPECT_EQ(table_error("a,b\n"), "cannot read f: a table without rows");
-  EXPECT_EQ(table_error("\x1f\x8b\x08"), "cannot read f: compressed with gzip: unpack it first");
+  EXPECT_EQ(table_error("\x1f\x8b\x08"),
+            "cannot read f: gzip: its compressed data are damaged or truncated");
   EXPECT_EQ(table_error(std::string("\x89HDF\0", 5)),
             "cannot read f: HDF5: python -m nsimplex.causal.cells turns an h5ad file into a table");
+}
+
+TEST(Table, ReadsNumbersAsOtherCountriesWriteThem) {
+  const auto read = [](const std::string& text, NumberFormat numbers) {
+    return parse_table(source_of(text), {.text = {.numbers = numbers}});
+  };
+  const Table commas = read("a;b\n1,5;-2,25e1\n1234;0,5\n", {.decimal = ','});
+  EXPECT_THAT(commas.columns, ElementsAre("a", "b"));
+  EXPECT_THAT(commas.values, ElementsAre(1.5, -22.5, 1234, 0.5));
+  const Table german = read("1.234,5;2\n-12.345.678;0,5\n", {.decimal = ',', .thousands = '.'});
+  EXPECT_TRUE(german.columns.empty());
+  EXPECT_THAT(german.values, ElementsAre(1234.5, 2, -12345678, 0.5));
+  const Table french = read(
+      "a;b\n1\xc2\xa0"
+      "234,5;1 000\n",
+      {.decimal = ',', .thousands = ' '});
+  EXPECT_THAT(french.values, ElementsAre(1234.5, 1000));
+  const Table english = read("a,b\n\"1,234.5\",2\n", {.thousands = ','});
+  EXPECT_THAT(english.values, ElementsAre(1234.5, 2));
+  const auto error = [&](const std::string& text, NumberFormat numbers) {
+    return input_error_of([&] { read(text, numbers); });
+  };
+  EXPECT_EQ(error("a;b\n1.5;2\n", {.decimal = ','}),
+            "cannot read f: line 2, column a: expected a number, got \"1.5\" "
+            "(decimals are written with a comma, as --decimal says)");
+  for (const char* wrong : {"1,23", "12345,678", ",123", "1,234,56", "1,,234"}) {
+    EXPECT_NE(error("a;b\n" + std::string(wrong) + ";2\n", {.thousands = ','}), "") << wrong;
+  }
+}
+
+TEST(Table, ReadsNamedEncodings) {
+  const auto name_of = [](const std::string& bytes, Encoding encoding) {
+    return parse_table(source_of("name" + bytes + ",b\n1,2\n"), {.text = {.encoding = encoding}})
+        .columns[0];
+  };
+  EXPECT_EQ(name_of("\xe9", Encoding::latin1), "name\xc3\xa9");
+  EXPECT_EQ(name_of("\x80", Encoding::windows1252), "name\xe2\x82\xac");
+  EXPECT_EQ(input_error_of([&] { name_of("\x81", Encoding::windows1252); }),
+            "cannot read f: line 1: a byte that Windows-1252 does not have");
+}
+
+TEST(Table, ReadsWhatGzipPacked) {
+  // printf 'a,b\n1,2\n' | gzip -n9
+  const std::string packed(
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x4b\xd4\x49\xe2\x32\xd4\x31\xe2\x02\x00"
+      "\x7b\x07\x97\x0a\x08\x00\x00\x00",
+      28);
+  EXPECT_THAT(table_of(packed).values, ElementsAre(1, 2));
+  // printf '3,4\n' | gzip -n9, behind it
+  const std::string more(
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x33\xd6\x31\xe1\x02\x00"
+      "\x3e\x2d\x72\xa9\x04\x00\x00\x00",
+      24);
+  EXPECT_THAT(table_of(packed + more).values, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(table_error(packed.substr(0, 20)),
+            "cannot read f: gzip: its compressed data are damaged or truncated");
 }
 
 TEST(Table, ReadsArrays) {
