@@ -38,6 +38,12 @@ struct EdgeConstraints {
   std::vector<CausalEdge> required = {};
   /// One number per column, or empty. A column of a later tier never causes one of an earlier tier.
   std::vector<int64_t> tiers = {};
+  std::vector<int64_t> exogenous = {};  ///< columns that no column causes
+  std::vector<int64_t> sinks = {};      ///< columns that cause no column
+  /// Directed paths that the graph must have, from cause to effect. One that a fit does not find
+  /// becomes a required edge, and the fit is repeated.
+  std::vector<CausalEdge> paths = {};
+  bool operator==(const EdgeConstraints&) const = default;
 };
 
 /// The options of a fit that are the same for every table: type, name, default, flag of the command

@@ -281,6 +281,7 @@ _FOREIGN: dict[str, dict[str, str]] = {
     "num_key_value_heads": {"kv_heads": ""},
     "num_kv_heads": {"kv_heads": ""},
     "softmax_scale": {"scale": ""},
+    "standardize": {"standardise": ""},
     "window_size": {"window": ", which counts the query's own position"},
 }
 

@@ -101,15 +101,29 @@ def causal_angles(
 
 def causal_baselines(table: Tensor) -> list[Tensor]: ...
 
+def causal_check_graph(
+    table: Tensor, graph: Tensor, learned: Tensor | None, names: Sequence[str], level: float,
+    permutations: int, seed: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, list[int], list[float], Tensor, Tensor, list[str]]: ...
+
+def causal_counterfactual(
+    coefficients: Tensor, intercepts: Tensor, table: Tensor, columns: Sequence[int],
+    values: Sequence[float],
+) -> Tensor: ...
+
 def causal_edge_curves(scores: Tensor, truth: Tensor) -> tuple[float, float]: ...
 
 def causal_edge_samples(
     table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
-    tiers: Sequence[int], groups: Sequence[int], targets: Tensor | None, soft: bool,
-    kinds: Sequence[str], missing: str, graph: Tensor, resampling: str, first: int, count: int,
-    blocks: Sequence[int],
+    tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
+    groups: Sequence[int], targets: Tensor | None, soft: bool, kinds: Sequence[str], missing: str,
+    graph: Tensor, resampling: str, first: int, count: int, blocks: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+
+def causal_effect(
+    table: Tensor, graph: Tensor, cause: int, effect: int, level: float, samples: Sequence[Tensor],
+) -> tuple[list[float], Tensor, Tensor, Tensor]: ...
 
 def causal_embed(
     adjacency: Tensor, dimension: int, optimiser: str, steps: int, learning_rate: float | None,
@@ -125,10 +139,14 @@ def causal_few_rows(table: Tensor, names: Sequence[str]) -> str: ...
 def causal_fit_rows(
     table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
-    tiers: Sequence[int], groups: Sequence[int], targets: Tensor | None, soft: bool,
-    kinds: Sequence[str], missing: str, watch: Tensor | None = None,
-    names: Sequence[str] | None = None,
+    tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
+    groups: Sequence[int], targets: Tensor | None, soft: bool, kinds: Sequence[str], missing: str,
+    watch: Tensor | None = None, names: Sequence[str] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, str, float]: ...
+
+def causal_graph_text(
+    weights: Tensor, open: Tensor | None, names: Sequence[str], format: str,
+) -> str: ...
 
 def causal_limits(
     table: Tensor, graph: Tensor, names: Sequence[str], level: float,
@@ -142,7 +160,7 @@ def causal_metrics(graph: Tensor, truth: Tensor) -> tuple[list[int], list[float]
 
 def causal_orient_by_noise(
     table: Tensor, graph: Tensor, level: float, forbidden: Tensor, required: Tensor,
-    tiers: Sequence[int],
+    tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
 ) -> tuple[Tensor, Tensor, float, float, str]: ...
 
 def causal_pipeline_read(path: str) -> tuple[str, list[str], list[Tensor]]: ...
@@ -161,6 +179,11 @@ def causal_read_columns(
 def causal_refused_by_noise(
     nonlinear: bool, groups: bool, targets: bool, kinds: bool, likelihood: bool, confidence: bool,
 ) -> tuple[str, str, str]: ...
+
+def causal_sample_model(
+    coefficients: Tensor, intercepts: Tensor, variances: Tensor, rows: int, columns: Sequence[int],
+    values: Sequence[float], seed: int,
+) -> Tensor: ...
 
 def causal_screen_columns(table: Tensor, screen: int, by: str) -> Tensor: ...
 
@@ -181,8 +204,9 @@ def causal_variance_order(table: Tensor, graph: Tensor) -> tuple[float, int, int
 def causal_warnings(
     table: Tensor, estimator: str, nonlinear: bool, standardise: bool, threshold: float | None,
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
-    tiers: Sequence[int], groups: Sequence[int], targets: Tensor | None, soft: bool,
-    kinds: Sequence[str], missing: str, graph: Tensor, model: str, names: Sequence[str],
+    tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
+    groups: Sequence[int], targets: Tensor | None, soft: bool, kinds: Sequence[str], missing: str,
+    graph: Tensor, model: str, names: Sequence[str],
 ) -> list[str]: ...
 
 def collapse_bound(

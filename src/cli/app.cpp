@@ -213,6 +213,8 @@ void add_graph_command(CLI::App& parent, Session& session) {
 void add_causal_command(CLI::App& parent, Session& session) {
   CLI::App& group =
       add_group(parent, "causal", "Learn causal graphs from tables and make encodings of them");
+  add_causal_check(group, session);
+  add_causal_effect(group, session);
   add_causal_embed(group, session);
   add_causal_encode(group, session);
   add_causal_fit(group, session);

@@ -27,7 +27,6 @@ namespace nsimplex::cli {
 namespace {
 
 constexpr int64_t kMostResamples = 100'000;
-constexpr int64_t kShownEdges = 40;  // edges of the table in a terminal
 constexpr double kStableFrom = 0.9;  // the frequency from which an edge counts as stable
 
 // A pair of columns that the graph or a sample connects.
@@ -127,15 +126,7 @@ void check_certainty(const FitOptions& o) {
   if (!o.table.rows.blocks.empty() && o.confidence == 0) {
     throw InputError("--blocks: expected a number of samples, --confidence, too");
   }
-  const auto refuse = [&](bool given, const std::string& expected, const std::string& got) {
-    if (o.limits && given) throw InputError("--limits: expected " + expected + ", got " + got);
-  };
-  const CausalRowFlags& rows = o.table.rows;
-  refuse(o.table.missing == MissingValues::likelihood, "a table without gaps",
-         "--missing likelihood");
-  refuse(!rows.groups.empty(), "rows of one group", "--groups");
-  refuse(!rows.targets.empty(), "rows without interventions", "--targets");
-  refuse(!rows.kinds.empty(), "continuous columns", "--kind");
+  if (o.limits) require_plain_rows("--limits", o.table);
 }
 
 namespace {
@@ -211,13 +202,9 @@ void report_confidence(const FitOptions& o, const EdgeConfidence& found, const C
   for (const SureEdge& edge : edges) log.write("edge_confidence", line_of(edge, table.names));
   if (!o.out.empty()) io::write_text(o.out + "/confidence.csv", csv_of(all, table.names));
   if (o.json) return;
-  const int64_t more = std::ssize(edges) - kShownEdges;
   print("\n" +
         edge_table_of(edges.first(std::min(edges.size(), size_t{kShownEdges})), table.names));
-  if (more > 0) {
-    print(fmt::format("{} more edges are {}\n", more,
-                      o.out.empty() ? "not shown" : "in confidence.csv"));
-  }
+  print(more_edges_text(std::ssize(edges), o.out, "confidence.csv"));
   for (const std::string& finding : findings) print(finding + "\n");
 }
 

@@ -165,7 +165,14 @@ int run_fit(const FitOptions& o) {
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);
   log.write("fit", report.json());
+  for (const FoundEdge& edge : report.edges()) {
+    log.write("edge", {{"cause", table.names[edge.cause]},
+                       {"effect", table.names[edge.effect]},
+                       {"weight", edge.weight},
+                       {"score", edge.score}});
+  }
   if (!o.json) print(report.text());
+  if (!o.json && o.confidence == 0) print("\n" + report.edges_text());
   warn_of_table(table, result, options, directions && directions->gain > 0, log);
   if (directions) report_turned(o, *directions, table, log);
   if (!o.out.empty()) {
@@ -176,7 +183,7 @@ int run_fit(const FitOptions& o) {
   }
   if (!result.interrupted) measure_certainty(o, options, table, result, sure, log);
   if (!o.out.empty() && !o.json) {
-    print(fmt::format("graph: {}/graph.csv, .tsv, .graphml, .dot\n", o.out));
+    print(fmt::format("graph: {}/graph.csv, .tsv, .graphml, .dot, .gml\n", o.out));
   }
   return 0;  // 130 after an interruption
 }
@@ -197,8 +204,9 @@ void add_causal_fit(CLI::App& parent, Session& session) {
                    "nsimplex causal fit genes.csv --screen 2000 --drop --standardise\n"
                    "nsimplex causal fit table.csv --standardise --orient-by-noise\n"
                    "nsimplex causal fit table.csv --confidence 100 --limits --out runs/sure",
-       .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv",
-                 "confidence.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},
+       .files = {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "graph.gml", "scores.csv",
+                 "confidence.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot",
+                 "truth.gml"}},
       options, run_fit);
   add_table_options(command, options->table);
   const auto add = option_adder(command, "Estimator");

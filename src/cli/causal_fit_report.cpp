@@ -6,8 +6,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <ranges>
 
 #include "causal/graph/acyclic.h"
 #include "causal/graph/graph_metrics.h"
@@ -121,6 +124,13 @@ std::vector<std::string> edge_names(const at::Tensor& edges,
   return all;
 }
 
+std::string more_edges_text(int64_t edges, const std::string& folder, const char* file) {
+  const int64_t more = edges - kShownEdges;
+  if (more <= 0) return "";
+  return folder.empty() ? fmt::format("{} more edges are not shown; --out writes all\n", more)
+                        : fmt::format("{} more edges are in {}\n", more, file);
+}
+
 FitReport::FitReport(const FitOptions& options, const CausalTable& table, const CausalFit& fit,
                      std::optional<Matrix> truth, Json read)
     : options_(options),
@@ -188,6 +198,30 @@ Json FitReport::json() const {
   }
   line["seconds"] = fit_.seconds;
   return line;
+}
+
+std::vector<FoundEdge> FitReport::edges() const {
+  const auto scores = fit_.scores.accessor<double, 2>();
+  std::vector<FoundEdge> found;
+  for (int64_t i = 0; i < graph_.rows(); ++i) {
+    for (int64_t j = 0; j < graph_.cols(); ++j) {
+      if (graph_(i, j) != 0) found.push_back({i, j, graph_(i, j), scores[i][j]});
+    }
+  }
+  std::ranges::stable_sort(found, std::greater{}, &FoundEdge::score);
+  return found;
+}
+
+std::string FitReport::edges_text() const {
+  const std::vector<FoundEdge> all = edges();
+  if (all.empty()) return "no edges\n";
+  Table table({"edge", "weight", "score"});
+  for (const FoundEdge& edge : all | std::views::take(kShownEdges)) {
+    table.add({fmt::format("{} -> {}", printable(table_.names[edge.cause]),
+                           printable(table_.names[edge.effect])),
+               fmt::format("{:.3f}", edge.weight), fmt::format("{:.4g}", edge.score)});
+  }
+  return table.text() + more_edges_text(std::ssize(all), options_.out, "graph.tsv");
 }
 
 std::string FitReport::text() const {

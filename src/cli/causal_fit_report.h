@@ -30,6 +30,18 @@ struct FitOptions : CommonOptions {
 /// "CAUSE -> EFFECT" of edges int64 [k, 2].
 std::vector<std::string> edge_names(const at::Tensor& edges, const std::vector<std::string>& names);
 
+/// An edge of a learned graph.
+struct FoundEdge {
+  int64_t cause, effect;
+  double weight, score;
+};
+
+/// How many edges a table in a terminal shows.
+inline constexpr int64_t kShownEdges = 40;
+
+/// "N more edges are in FILE" for edges that a table of kShownEdges leaves out; "" for none.
+std::string more_edges_text(int64_t edges, const std::string& folder, const char* file);
+
 /// Scores of one graph against a known one; all null if none is known.
 struct CausalScores {
   std::string name;
@@ -47,6 +59,10 @@ class FitReport {
 
   Json json() const;
   std::string text() const;
+  /// The edges, those of the highest score first.
+  std::vector<FoundEdge> edges() const;
+  /// The first of them as a table.
+  std::string edges_text() const;
   const causal::Matrix& graph() const { return graph_; }
   const std::optional<causal::Matrix>& truth() const { return truth_; }
 

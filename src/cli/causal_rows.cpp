@@ -350,15 +350,17 @@ std::string command_line_message(const std::string& message) {
           {"kinds", "--kind"},
       {"forbidden", "--forbid"},
       {"required", "--require"},
+      {"paths", "--require-path"},
       {"replicates", "--confidence"},
       {"table", "table"}};
   const size_t end = message.find(':');
   if (end == message.npos) return message;
   const size_t function = message.starts_with("[") ? message.find("] ") : message.npos;
   const size_t begin = function < end ? function + 2 : 0;
-  const std::string argument = message.substr(begin, end - begin);
+  const size_t place = std::min(message.find('[', begin), end);  // of an entry: required[0]
+  const std::string argument = message.substr(begin, place - begin);
   const auto known = kOptions.find(argument);
-  return (known == kOptions.end() ? "--" + argument : known->second) + message.substr(end);
+  return (known == kOptions.end() ? "--" + argument : known->second) + message.substr(place);
 }
 
 }  // namespace nsimplex::cli

@@ -106,7 +106,7 @@ int run_simulate(const SimulateOptions& o) {
   print(
       fmt::format("{} observations of {} columns, {} edges: {}\n"
                   "varsortability {:.3f}, R2-sortability {:.3f} (0.5: scales tell nothing)\n"
-                  "truth: {}/truth.csv, .tsv, .graphml, .dot\n",
+                  "truth: {}/truth.csv, .tsv, .graphml, .dot, .gml\n",
                   table.rows(), table.cols(), edges, path, variances, r2, o.out));
   return 0;
 }
@@ -123,7 +123,8 @@ void add_causal_simulate(CLI::App& parent, Session& session) {
            "nsimplex causal simulate --nodes 20 --out runs/er2\n"
            "nsimplex causal simulate --graph sf --mechanism mlp --rows 5000 --out runs/mlp\n"
            "nsimplex causal simulate --nodes 20 --do x3:2.5 --out runs/do",
-       .files = {"table.csv", "table.npy", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},
+       .files = {"table.csv", "table.npy", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot",
+                 "truth.gml"}},
       options, run_simulate);
   const auto add = option_adder(command, "Model");
   add("--graph", options->graph, "Random DAG: er (Erdos-Renyi), sf (Barabasi-Albert)")

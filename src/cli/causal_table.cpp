@@ -45,6 +45,7 @@ void write_graph(const std::string& folder, const std::string& stem,
   io::write_text(path + ".tsv", causal::edge_list_tsv(graph));
   io::write_text(path + ".graphml", causal::graphml(graph));
   io::write_text(path + ".dot", causal::dot(graph));
+  io::write_text(path + ".gml", causal::gml(graph));
 }
 
 namespace {
@@ -106,7 +107,19 @@ std::vector<CausalEdge> parse_edges(const std::string& option,
   return edges;
 }
 
-// Lines of columns, the first tier first.
+// Columns separated by commas. Names in double quotes may contain commas.
+std::vector<int64_t> named_columns(const std::string& option, const std::vector<std::string>& lists,
+                                   const std::vector<std::string>& names) {
+  std::vector<int64_t> columns;
+  for (const std::string& list : lists) {
+    for (const std::string& name : split_names(list)) {
+      columns.push_back(find_column(option, unquoted(name), names));
+    }
+  }
+  return columns;
+}
+
+// Lines of columns, the first tier first. Columns of no line come last.
 std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::string>& names) {
   const io::FileBytes file(path);
   const io::Source source{path, file.bytes()};
@@ -124,11 +137,7 @@ std::vector<int64_t> read_tiers(const std::string& path, const std::vector<std::
       tiers[column] = tier;
     }
   }
-  const auto without = std::find(tiers.begin(), tiers.end(), -1);
-  if (without != tiers.end()) {
-    throw InputError(fmt::format("--tiers: expected every column; {} is in no line of {}",
-                                 quoted_name(names[without - tiers.begin()]), path));
-  }
+  std::ranges::replace(tiers, -1, cells.rows());
   return tiers;
 }
 
@@ -143,9 +152,20 @@ void add_constraint_options(CLI::App& command, ConstraintFlags& flags) {
       ->type_name("CAUSE:EFFECT,...")
       ->group(group);
   command
+      .add_option("--require-path", flags.paths,
+                  "Required directed paths; one that is not found becomes an edge")
+      ->type_name("CAUSE:EFFECT,...")
+      ->group(group);
+  command.add_option("--exogenous", flags.exogenous, "Columns that no other column causes")
+      ->type_name("NAME,...")
+      ->group(group);
+  command.add_option("--sinks", flags.sinks, "Columns that cause no other column")
+      ->type_name("NAME,...")
+      ->group(group);
+  command
       .add_option("--tiers", flags.tiers,
                   "A file with lines of columns; columns of a later line never cause those of an "
-                  "earlier one")
+                  "earlier one, and columns of no line come last")
       ->type_name("FILE")
       ->group(group);
 }
@@ -155,6 +175,9 @@ EdgeConstraints constraints_of(const ConstraintFlags& flags,
   EdgeConstraints constraints;
   constraints.forbidden = parse_edges("--forbid", flags.forbidden, names);
   constraints.required = parse_edges("--require", flags.required, names);
+  constraints.paths = parse_edges("--require-path", flags.paths, names);
+  constraints.exogenous = named_columns("--exogenous", flags.exogenous, names);
+  constraints.sinks = named_columns("--sinks", flags.sinks, names);
   if (!flags.tiers.empty()) constraints.tiers = read_tiers(flags.tiers, names);
   return constraints;
 }
@@ -191,6 +214,18 @@ int64_t screen(causal::UsableTable& table, const CausalTableOptions& o) {
 }
 
 }  // namespace
+
+void require_plain_rows(const std::string& place, const CausalTableOptions& options) {
+  const auto refuse = [&](bool given, const std::string& expected, const std::string& got) {
+    if (given) throw InputError(place + ": expected " + expected + ", got " + got);
+  };
+  const CausalRowFlags& rows = options.rows;
+  refuse(options.missing == MissingValues::likelihood, "a table without gaps",
+         "--missing likelihood");
+  refuse(!rows.groups.empty(), "rows of one group", "--groups");
+  refuse(!rows.targets.empty(), "rows without interventions", "--targets");
+  refuse(!rows.kinds.empty(), "continuous columns", "--kind");
+}
 
 CausalTable read_causal_table(const CausalTableOptions& o) {
   if (o.screen == 1) throw InputError("--screen: expected 0 or at least 2, got 1");

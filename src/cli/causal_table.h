@@ -27,17 +27,18 @@ std::string size_of_graph(const causal::GraphFile& graph);
 int64_t find_column(const std::string& option, const std::string& column,
                     const std::vector<std::string>& names);
 
-/// Writes STEM.csv (the matrix), STEM.tsv (the edges), STEM.graphml and STEM.dot into a folder.
+/// Writes STEM.csv (the matrix), STEM.tsv (the edges), STEM.graphml, STEM.dot and STEM.gml into
+/// a folder.
 /// Each file is written completely or not at all.
 void write_graph(const std::string& folder, const std::string& stem,
                  const causal::NamedGraph& graph);
 
 struct ConstraintFlags {
-  std::vector<std::string> forbidden, required;
+  std::vector<std::string> forbidden, required, paths, exogenous, sinks;
   std::string tiers;
 };
 
-/// Adds --forbid, --require and --tiers.
+/// Adds --forbid, --require, --require-path, --exogenous, --sinks and --tiers.
 void add_constraint_options(CLI::App& command, ConstraintFlags& flags);
 
 /// Looks up the names of columns. InputError that names the option.
@@ -58,6 +59,10 @@ struct CausalTableOptions {
 /// Adds TABLE, --key, --missing, --drop, --screen, --screen-by, the options for rows and kinds of
 /// columns, and those for reading a text.
 void add_table_options(CLI::App& command, CausalTableOptions& options);
+
+/// Refuses gaps, groups, interventions and kinds of columns, of which what is called `place` knows
+/// nothing: InputError "PLACE: expected rows of one group, got --groups".
+void require_plain_rows(const std::string& place, const CausalTableOptions& options);
 
 struct CausalTable {
   causal::UsableTable observations;

@@ -32,6 +32,8 @@ void add_graph_predict(CLI::App& parent, Session& session);
 void add_graph_train(CLI::App& parent, Session& session);
 
 // The commands of `causal`.
+void add_causal_check(CLI::App& parent, Session& session);
+void add_causal_effect(CLI::App& parent, Session& session);
 void add_causal_embed(CLI::App& parent, Session& session);
 void add_causal_encode(CLI::App& parent, Session& session);
 void add_causal_fit(CLI::App& parent, Session& session);

@@ -178,7 +178,7 @@ void read_lines(int pipe, int back, const Child& child, const Taker& take) {
     pollfd ready{.fd = pipe, .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, kMilliseconds) <= 0) continue;
     std::array<char, 1 << 16> part;
-    const ssize_t count = read(pipe, part.data(), part.size());
+    const ssize_t count = ::read(pipe, part.data(), part.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return;
     text.append(part.data(), static_cast<size_t>(count));
@@ -273,7 +273,7 @@ PythonCompanion::PythonCompanion(const PythonProgram& program)
   std::string first;
   char letter = 0;
   while (true) {
-    const ssize_t count = read(started.output.number(), &letter, 1);
+    const ssize_t count = ::read(started.output.number(), &letter, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0 || letter == '\n') break;
     first += letter;

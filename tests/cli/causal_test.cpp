@@ -218,9 +218,10 @@ TEST_F(CausalFit, BadTablesAndGraphsAreToldInOneLine) {
       {{good, "--truth", file("t.tsv", "a\tz\n")}, "\"z\" is no column of the table"},
       {{good, "--forbid", "a"}, "--forbid: expected CAUSE:EFFECT, got \"a\""},
       {{good, "--require", "a:z"}, "--require: expected one of the 2 columns"},
-      {{good, "--require", "a:b,b:a"}, "required"},
-      {{good, "--tiers", file("t.txt", "a\n")},
-       "--tiers: expected every column; \"b\" is in no line"},
+      {{good, "--require", "a:b,b:a"}, "--require[0]: expected edges without a cycle"},
+      {{good, "--require-path", "a:b,b:a"}, "--require-path[0]: expected paths without a cycle"},
+      {{good, "--sinks", "z"}, "--sinks: expected one of the 2 columns"},
+      {{good, "--tiers", file("t.txt", "a\na\n")}, "--tiers: expected each column once"},
       {{good, "--threshold", "-1"}, "threshold"},
       {{good, "--estimator", "magic"}, "--estimator"}};
   for (const auto& [more, says] : cases) {

@@ -12,6 +12,13 @@ import typing
 
 from .confidence import EdgeConfidence, edge_confidence
 from .drawing import GraphPicture, draw_graph
+from .effects import (
+    CausalEffect,
+    GraphCheck,
+    PossibleEffect,
+    causal_effect,
+    check_causal_graph,
+)
 from .embedding import (
     CausalEmbedding,
     CausalRanking,
@@ -25,6 +32,7 @@ from .embedding import (
     hyperboloid_points,
 )
 from .few_rows import FewRowsWarning
+from .graph_converters import graph_text, to_causal_learn, to_pgmpy
 from .graph_exports import to_igraph, to_networkx
 from .graphs import (
     CausalMetrics,
@@ -52,6 +60,7 @@ if typing.TYPE_CHECKING:
     from .pipeline import CausalPipeline
 
 __all__ = [
+    "CausalEffect",
     "CausalEmbedding",
     "CausalEncoding",
     "CausalFit",
@@ -66,8 +75,10 @@ __all__ = [
     "EmbeddingWarning",
     "FewRowsWarning",
     "FitInterrupted",
+    "GraphCheck",
     "GraphPicture",
     "NoiseDirections",
+    "PossibleEffect",
     "Sortability",
     "TableWarning",
     "UsableTable",
@@ -76,23 +87,28 @@ __all__ = [
     "ball_tangents",
     "causal_angles",
     "causal_baselines",
+    "causal_effect",
     "causal_embed",
     "causal_fit",
     "causal_limits",
     "causal_metrics",
     "causal_ranking",
     "causal_sortability",
+    "check_causal_graph",
     "draw_graph",
     "edge_confidence",
     "edge_curves",
+    "graph_text",
     "hyperbolic_distances",
     "hyperboloid_points",
     "orient_by_noise",
     "read_h5ad",
     "screen_columns",
     "simulate",
+    "to_causal_learn",
     "to_igraph",
     "to_networkx",
+    "to_pgmpy",
     "usable_table",
 ]
 

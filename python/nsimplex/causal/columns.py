@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, get_args
@@ -26,6 +27,7 @@ __all__ = [
     "column_pairs",
     "column_tiers",
     "given_names",
+    "listed_columns",
     "numbered_pairs",
     "of_columns",
     "per_column",
@@ -38,8 +40,8 @@ Tiers = Sequence[int] | Mapping[Any, int] | Tensor | ArrayLike
 Kinds = Sequence[ColumnKind] | Mapping[Any, ColumnKind] | ArrayLike
 #: One name per column, by position or number.
 Names = Sequence[str] | Mapping[int, str] | ArrayLike
-#: Pairs (cause, effect) of names or numbers of columns.
-Pairs = Iterable[Any] | Set[tuple[Any, Any]]
+#: Pairs (cause, effect) of names or numbers of columns, or a graph or a file that has them.
+Pairs = Iterable[Any] | Set[tuple[Any, Any]] | str | os.PathLike[str]
 
 _WHOLE = re.compile(r"-?\d+(\.0+)?")
 
@@ -173,25 +175,17 @@ def per_column(
 def column_tiers(
     function: str, tiers: Any, columns: Columns, kept: Sequence[int] | None = None
 ) -> list[int]:
-    """One whole number per column; none without tiers.
+    """One whole number per column; none without tiers. Columns that a dict leaves out come after
+    all others.
 
     Args:
         kept: numbers of the columns that are used, if they are not all. A list may be of these.
     """
     used = range(columns.count) if kept is None else kept
     found = per_column(function, "tiers", "one whole number", tiers, columns)
-    if isinstance(found, dict):
-        for at in used if found else ():
-            if at not in found:
-                raise ValueError(
-                    f"[{function}] tiers: expected a tier of each column, got none of column "
-                    f"{columns.shown(at)}"
-                )
-        found = [found[at] for at in used] if found else []
-    elif len(found) == columns.count:
-        found = [found[at] for at in used]
-    numbered = [whole(tier) for tier in found]
-    for tier, number in zip(found, numbered):
+    given = list(found.values()) if isinstance(found, dict) else found
+    numbered = [whole(tier) for tier in given]
+    for tier, number in zip(given, numbered):
         if number is None:
             raise TypeError(
                 f"[{function}] tiers: expected one whole number per column, got {describe(tier)}"
@@ -201,7 +195,35 @@ def column_tiers(
                 f"[{function}] tiers: expected whole numbers from -2^63 to 2^63 - 1, got "
                 f"{describe(tier)}"
             )
-    return [number for number in numbered if number is not None]
+    tiers = [number for number in numbered if number is not None]
+    if isinstance(found, dict):
+        own = dict(zip(found, tiers))
+        last = min(max(tiers, default=0) + 1, 2**63 - 1)
+        return [own.get(at, last) for at in used] if own else []
+    return [tiers[at] for at in used] if len(tiers) == columns.count else tiers
+
+
+def listed_columns(function: str, argument: str, entries: Any, columns: Columns) -> list[int]:
+    """Columns by their numbers, without those that are left out.
+
+    Raises:
+        TypeError, ValueError: they are not a list, or an entry means no column.
+    """
+    said = f"[{function}] {argument}: expected a list of columns"
+    if isinstance(entries, (str, bytes, Mapping)) or not isinstance(entries, Iterable):
+        raise TypeError(f"{said}, got {describe(entries)}")
+    found = []
+    for entry in listed(said, entries):
+        if columns.is_left_out(entry):
+            continue
+        at = columns.find(entry)
+        if at is None:
+            known = "names of columns" if isinstance(entry, str) else columns.expected()
+            raise ValueError(
+                f"[{function}] {argument}: expected {known}, got {printable(repr(entry))[:60]}"
+            )
+        found.append(at)
+    return found
 
 
 def column_kinds(

@@ -39,6 +39,8 @@ class EdgeConfidence(NamedTuple):
     high: Tensor  #: float64 [M, M]: upper end
     edges: float  #: mean number of edges per sample
     replicates: int  #: number of samples
+    #: per sample, int64 [k, 2], the edges of its graph; none in a file of C++
+    graphs: tuple[Tensor, ...] = ()
 
     def to_frame(self, names: Sequence[str] = ()) -> DataFrame:
         """A data frame of pandas with a row per pair i -> j that some sample has, the most frequent
@@ -210,11 +212,12 @@ def confidence_of(
         )
     samples = _Samples(values, adjacency, arguments, resampling, list(blocks))
     sums = [torch.zeros(count, count, dtype=torch.float64) for _ in range(3)]
-    weights = []
+    weights, graphs = [], []
     for *found, own in _in_parallel(label, samples, replicates, n_jobs):
         for total, each in zip(sums, found, strict=True):
             total += each
         weights.append(own)
+        graphs.append(found[0].nonzero())
         if progress is not None:
             progress(len(weights), replicates)
     frequencies, connected, ancestors = (total / replicates for total in sums)
@@ -225,7 +228,15 @@ def confidence_of(
         low[edges[:, 0], edges[:, 1]], high[edges[:, 0], edges[:, 1]] = bounds
     mean_edges = float(sums[0].sum()) / replicates
     return EdgeConfidence(
-        adjacency, frequencies, connected, ancestors, low, high, mean_edges, replicates
+        adjacency,
+        frequencies,
+        connected,
+        ancestors,
+        low,
+        high,
+        mean_edges,
+        replicates,
+        tuple(graphs),
     )
 
 

@@ -11,7 +11,7 @@ from .._arguments import checked, checked_methods, describe
 from .._page import alone, counted, figure, short
 from .._whole_file import require_kind, whole_file
 from .columns import Columns, Names
-from .graph_exports import KnownGraph, known_graph
+from .graph_exports import KnownGraph, known_graph, open_edges
 from .graph_page import EdgeFacts, page_text, pictures
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def draw_graph(
     frequencies: Any = None,
     low: Any = None,
     high: Any = None,
-    reversible: Sequence[tuple[int, int]] = (),
+    reversible: Sequence[tuple[int, int]] | None = None,
     truth: Any = None,
 ) -> GraphPicture:
     """Draws a causal graph in rows, from causes at the top down to effects.
@@ -137,7 +137,8 @@ def draw_graph(
             large |weight|.
         scores, frequencies, low, high: [M, M], facts about the edges; an estimator has its own.
         reversible: edges that are drawn without a head, because their direction cannot be told
-            (:attr:`CausalLimits.reversible`).
+            (:attr:`CausalLimits.reversible`). None: those that ``cpdag_`` of an estimator leaves
+            open.
         truth: [M, M], a known graph to compare with. Colours and marks then say which edges are
             right, reversed or extra, and its missing edges are drawn, too.
 
@@ -166,6 +167,8 @@ def draw_graph(
     from .._graph_picture import Sketch  # needs numpy
 
     place = {node: at for at, node in enumerate(drawn)}
+    if reversible is None:
+        reversible = [(i, j) for i, j in open_edges(graph, whole).nonzero().tolist()]
     loose = {(i, j) for i, j in reversible}
     sketch = Sketch(
         f"Causal graph of {counted(len(drawn), 'columns')} with {counted(len(shown), 'edges')}, "

@@ -15,17 +15,7 @@ from .._choices import Missing, Resampling, ScreenBy
 from .._printable import printable
 from .._progress import progress_calls
 from .column_scale import means_and_deviations
-from .columns import (
-    Columns,
-    KeptColumns,
-    Kinds,
-    Names,
-    Pairs,
-    Tiers,
-    column_pairs,
-    column_tiers,
-    numbered_pairs,
-)
+from .columns import Columns, KeptColumns, Kinds, Names, Pairs, Tiers
 from .confidence import check_samples, confidence_of
 from .contract import (
     BaseEstimator,
@@ -37,12 +27,15 @@ from .contract import (
 from .curved_model import curved_log_likelihood, curved_model
 from .drawing import GraphPicture, draw_graph
 from .few_rows import warn_of_few_rows
+from .fitted_model import FittedModel
 from .graph_edges import GraphEdges, edges_of
 from .graph_exports import to_igraph, to_networkx
 from .graphs import UsableTable
 from .limits import CausalLimits, VarianceOrderWarning, scaled_within_groups, variance_evidence
 from .linear_model import log_likelihood, regress
 from .noise_directions import check_orientation, orient_by_noise
+from .open_directions import graph_with_open_edges
+from .prior_knowledge import PriorKnowledge, numbered_knowledge
 from .structure import FitInterrupted, FitOptions, fit_arguments, fit_quietly
 from .table_limits import limits_of
 from .table_reading import FitTable
@@ -56,7 +49,7 @@ _TURNED = "noise"
 
 @checked_methods
 @dataclass(kw_only=True, eq=False, repr=False)
-class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
+class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
     """Learns the causal graph of the columns of a table.
 
         graph = CausalGraph().fit(table)   # a data frame, AnnData, an array, a tensor, a file
@@ -91,9 +84,10 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
     first is empty); ``dropped_`` (each dropped column and the reason); ``words_`` (by the number of
     a column of words, its words; their places are the numbers); ``row_columns_`` (names of the
     columns with groups and targets; other tables may have them and need not); ``adjacency_`` and
-    ``scores_`` [M, M]; and ``model_``. With ``orient_by_noise`` it sets ``noise_directions_``, a
-    :class:`NoiseDirections`. With ``confidence`` it sets ``confidence_``, an
-    :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
+    ``scores_`` [M, M]; ``cpdag_`` [M, M], the edges, with both entries of those whose direction the
+    data and prior knowledge leave open; and ``model_``. With ``orient_by_noise`` it sets
+    ``noise_directions_``, a :class:`NoiseDirections`. With ``confidence`` it sets ``confidence_``,
+    an :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
     """
 
     orient_by_noise: bool = False
@@ -131,6 +125,9 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         forbidden: Pairs = (),
         required: Pairs = (),
         tiers: Tiers = (),
+        exogenous: Names | Sequence[int] = (),
+        sinks: Names | Sequence[int] = (),
+        paths: Pairs = (),
         groups: Any = None,
         targets: Any = None,
         blocks: Any = None,
@@ -143,10 +140,10 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
                 matrix, rows of numbers, or a file with a table: csv, tsv, npy, npz, h5ad.
             y: not used; scikit-learn's pipelines pass it.
             names: names of the columns; a file and a data frame have their own.
-            forbidden, required, tiers: as in :func:`causal_fit`, by the names of the columns or by
-                their numbers in X, also if ``drop`` or ``screen`` leave some out. Forbidden edges
-                of those do not count, required ones are refused, and a list of tiers may be of all
-                columns or of those that are kept.
+            forbidden to paths: as in :func:`causal_fit`, by the names of the columns or by their
+                numbers in X, also if ``drop`` or ``screen`` leave some out. Forbidden edges of
+                those do not count, required edges and paths are refused, and a list of tiers may be
+                of all columns or of those that are kept.
             groups, targets: as in :func:`causal_fit`, one value per row of X; or the name of a
                 column that has them: of a data frame or a text, where it is taken out of the table,
                 or of ``obs`` of an AnnData object or an h5ad file. Targets may be names of columns,
@@ -171,10 +168,18 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         without ``min_frequency``.
         """
         self._check(X, groups, targets, blocks)
+        known = PriorKnowledge(
+            forbidden=forbidden,
+            required=required,
+            tiers=tiers,
+            exogenous=exogenous,
+            sinks=sinks,
+            paths=paths,
+        )
         given = dict(groups=groups, targets=targets, blocks=blocks)
         table = self._table.read_for_fit(X, names, given)
         with progress_calls(type(self).__name__, progress) as told:
-            self._learn(*table, forbidden, required, tiers, told)
+            self._learn(*table, known, told)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -249,7 +254,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         columns: Sequence[str | int] = (),
         *,
         most: int = 60,
-        reversible: Sequence[tuple[int, int]] = (),
+        reversible: Sequence[tuple[int, int]] | None = None,
         truth: Any = None,
     ) -> GraphPicture:
         """A picture of the graph, beside a known one if there is ``truth``; see
@@ -298,9 +303,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         kept: UsableTable,
         all_names: list[str],
         rows: dict[str, Any],
-        forbidden: Pairs,
-        required: Pairs,
-        tiers: Tiers,
+        given: PriorKnowledge,
         progress: Callable[[int, int], Any] | None,
     ) -> None:
         blocks = rows.pop("blocks")
@@ -308,17 +311,8 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         kinds, label = self._table.kinds(kept, all_names), type(self).__name__
         width: int = self._fitted("n_features_in_")
         columns = KeptColumns(all_names, width, kept.columns)
-        forbidden = [  # columns that are dropped have no edges
-            pair
-            for pair in column_pairs(label, "forbidden", forbidden)
-            if not any(columns.is_left_out(entry) for entry in pair)
-        ]
         whole = Columns(all_names, width)
-        known: dict[str, Any] = dict(
-            forbidden=numbered_pairs(label, "forbidden", forbidden, columns),
-            required=numbered_pairs(label, "required", required, columns),
-            tiers=column_tiers(label, tiers, whole, kept.columns),
-        )
+        known = numbered_knowledge(label, given, columns, whole, kept.columns)
         arguments = fit_arguments(
             self,
             seed=self.seed,
@@ -341,7 +335,7 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
             said = f"X:{said.removeprefix('table:')}" if said.startswith("table:") else said
             raise ValueError(f"[{label}] {said}") from None
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
-        for name in ("confidence_", "frequencies_", "noise_directions_"):
+        for name in ("confidence_", "frequencies_", "noise_directions_", "cpdag_"):
             self.__dict__.pop(name, None)
         # Ctrl-C leaves a fitted graph: here, while edges are turned, and in one of the samples.
         scaled = self._table.scaled(kept.values)
@@ -372,6 +366,14 @@ class CausalGraph(TransformerMixin, BaseEstimator, FitOptions):
         if self.orient_by_noise and self.noise_directions_.gain > 0:
             graph, model = self.noise_directions_.adjacency, _TURNED
         warn_of_table(f"[{label}] X", kept.values, graph, model, arguments, named, stacklevel=4)
+        self.cpdag_ = graph_with_open_edges(
+            self.adjacency_,
+            self.model_,
+            known,
+            standardise=self.standardise,
+            targets=rows["targets"],
+            other=bool(kinds) or getattr(self, "noise_directions_", None) is not None,
+        )
         if kinds or len(self.adjacency_) > _MOST_COMPARED:
             return
         if self.standardise and rows["groups"]:

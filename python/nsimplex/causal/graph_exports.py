@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from .._arguments import checked, describe
@@ -13,7 +14,7 @@ from .._printable import printable
 from .arrays import graph_matrix
 from .columns import Names, given_names
 
-__all__ = ["KnownGraph", "known_graph", "to_igraph", "to_networkx"]
+__all__ = ["KnownGraph", "known_graph", "open_edges", "to_igraph", "to_networkx"]
 
 
 class KnownGraph(NamedTuple):
@@ -73,10 +74,21 @@ def known_graph(
     return KnownGraph(adjacency, labels, known)
 
 
+def open_edges(graph: Any, whole: KnownGraph) -> Tensor:
+    """bool [M, M]: both entries of every edge of open direction."""
+    edges = whole.adjacency != 0
+    told = getattr(graph, "cpdag_", None)
+    if told is None or not hasattr(graph, "get_feature_names_out"):
+        return edges & edges.T
+    given = torch.as_tensor(told)
+    return given & given.T & (edges | edges.T)
+
+
 @checked
 def to_networkx(graph: Any, names: Names | None = None) -> Any:
     """A ``networkx.DiGraph`` of all columns, with ``weight``, and ``score``, ``frequency``,
-    ``connected``, ``low`` and ``high`` as far as they are known.
+    ``connected``, ``low`` and ``high`` as far as they are known. Edges of open
+    direction have ``open=True``.
 
     Args:
         graph, names: as in :func:`draw_graph`.
@@ -92,8 +104,10 @@ def to_networkx(graph: Any, names: Names | None = None) -> Any:
             )
     made = networkx.DiGraph()
     made.add_nodes_from(whole.names)
+    lines = open_edges(graph, whole)
     for i, j in whole.adjacency.nonzero().tolist():
-        made.add_edge(whole.names[i], whole.names[j], **_attributes(whole, i, j))
+        marks = {"open": True} if lines[i, j] else {}
+        made.add_edge(whole.names[i], whole.names[j], **_attributes(whole, i, j), **marks)
     return made
 
 

@@ -126,6 +126,13 @@ def causal_limits(
     )
 
 
+def completed_graph(adjacency: Tensor) -> Tensor:
+    """The CPDAG of :func:`causal_limits` for an acyclic graph, bool [M, M]. No table is needed: its
+    numbers have no part in it."""
+    table = torch.randn(4, len(adjacency), generator=torch.Generator().manual_seed(0)).double()
+    return operators.causal_limits(table, adjacency.double(), [], 0.5)[1]
+
+
 def _enough(left: Tensor, groups: list[int], targets: list[list[int]]) -> Tensor:
     """Refuses fewer rows than the tests need."""
     if len(left) < 4:

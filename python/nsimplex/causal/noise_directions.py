@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -9,7 +10,8 @@ from torch import Tensor
 from .._arguments import checked
 from .._library import operators
 from .arrays import graph_matrix, read_columns
-from .columns import Columns, Pairs, Tiers, column_tiers, numbered_pairs
+from .columns import Columns, Names, Pairs, Tiers
+from .prior_knowledge import PriorKnowledge, numbered_knowledge
 from .structure import edge_pairs
 
 
@@ -32,6 +34,9 @@ def orient_by_noise(
     forbidden: Pairs = (),
     required: Pairs = (),
     tiers: Tiers = (),
+    exogenous: Names | Sequence[int] = (),
+    sinks: Names | Sequence[int] = (),
+    paths: Pairs = (),
 ) -> NoiseDirections:
     r"""Reverses edges of an acyclic graph [M, M] while non-Gaussian noise supports this.
 
@@ -64,8 +69,8 @@ def orient_by_noise(
         graph: [M, M], entries other than 0 are edges i -> j, such as the adjacency of
             :func:`causal_fit`.
         level: of the test.
-        forbidden, required, tiers: as in :func:`causal_fit`. The graph must satisfy them, and the
-            result does.
+        forbidden to paths: as in :func:`causal_fit`. The graph must satisfy them, and the result
+            does.
 
     Raises:
         ValueError, TypeError: the message names the argument, the expected value and the value
@@ -80,13 +85,18 @@ def orient_by_noise(
     values, names, _ = read_columns("orient_by_noise", "table", table)
     given = graph_matrix("orient_by_noise", "graph", graph, names, "table").values
     columns = Columns(names, values.size(1) if values.dim() == 2 else 0)
+    own = PriorKnowledge(
+        forbidden=forbidden,
+        required=required,
+        tiers=tiers,
+        exogenous=exogenous,
+        sinks=sinks,
+        paths=paths,
+    )
+    known = numbered_knowledge("orient_by_noise", own, columns)
+    pairs = {name: edge_pairs(known[name]) for name in ("forbidden", "required", "paths")}
     adjacency, turned, gain, p_value, finding = operators.causal_orient_by_noise(
-        values,
-        given,
-        level,
-        edge_pairs(numbered_pairs("orient_by_noise", "forbidden", forbidden, columns)),
-        edge_pairs(numbered_pairs("orient_by_noise", "required", required, columns)),
-        column_tiers("orient_by_noise", tiers, columns),
+        values, given, level, **(known | pairs)
     )
     return NoiseDirections(
         adjacency, [(cause, effect) for cause, effect in turned.tolist()], gain, p_value, finding

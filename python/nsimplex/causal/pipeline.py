@@ -6,7 +6,7 @@ import inspect
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -25,6 +25,7 @@ from .estimators import CausalGraph
 from .frames import frame_labels
 from .hooks import CausalEncoding, attach_encoding
 from .pipeline_files import fitted_state, read_state, saved_parameters
+from .prior_knowledge import PriorKnowledge
 
 # Fitted attributes that say nothing about a graph that the user gives.
 _OF_THE_FIT = (
@@ -35,6 +36,7 @@ _OF_THE_FIT = (
     "confidence_",
     "frequencies_",
     "noise_directions_",
+    "cpdag_",
 )
 
 
@@ -85,6 +87,9 @@ class CausalPipeline(CausalGraph):
         forbidden: Pairs = (),
         required: Pairs = (),
         tiers: Tiers = (),
+        exogenous: Names | Sequence[int] = (),
+        sinks: Names | Sequence[int] = (),
+        paths: Pairs = (),
         groups: Any = None,
         targets: Any = None,
         blocks: Any = None,
@@ -93,10 +98,18 @@ class CausalPipeline(CausalGraph):
         """Learns and embeds the graph of a table [n, M]; the arguments are those of
         :meth:`CausalGraph.fit`. After Ctrl-C, :meth:`embed` embeds the graph that was reached."""
         self._check(X, groups, targets, blocks)
+        known = PriorKnowledge(
+            forbidden=forbidden,
+            required=required,
+            tiers=tiers,
+            exogenous=exogenous,
+            sinks=sinks,
+            paths=paths,
+        )
         given = dict(groups=groups, targets=targets, blocks=blocks)
         table = self._table.read_for_fit(X, names, given)
         with progress_calls(type(self).__name__, progress) as told:
-            self._learn(*table, forbidden, required, tiers, told)
+            self._learn(*table, known, told)
         return self.embed()
 
     def embed(self, adjacency: Any = None) -> CausalPipeline:

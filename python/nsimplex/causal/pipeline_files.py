@@ -45,6 +45,7 @@ _TENSORS = {
     "deviation": ("M", _POSITIVE),
     "adjacency": ("MM", _FINITE),
     "scores": ("MM", _KNOWN),
+    "cpdag": ("MM", _SHARES),
     "tangents": ("Md", _FINITE),
     "generality": ("M", _FINITE),
 }
@@ -111,12 +112,14 @@ def fitted_state(pipeline: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     text = {name: found[name] for name in _PLAIN if name in found}
     if "feature_names_in" in text:
         text["feature_names_in"] = list(text["feature_names_in"])
-    tensors = {name: found[name].to_dense() for name in _TENSORS if name in found}
+    tensors = {name: found[name].to_dense().double() for name in _TENSORS if name in found}
     for part, (_, fields) in _PARTS.items():
         if part not in found:
             continue
         own = found[part]._asdict()
         numbers = {name: value for name, value in own.items() if name not in fields}
+        if "graphs" in numbers:
+            numbers["graphs"] = [pairs.tolist() for pairs in numbers["graphs"]]
         if numbers:
             text[part] = numbers
         tensors |= {f"{part}.{name}": own[name] for name in fields if own[name] is not None}
@@ -281,6 +284,8 @@ def _attributes(plain: dict[str, Any], kept: Mapping[str, Tensor]) -> dict[str, 
     """The fitted attributes, by their names without the underscore."""
     found = {name: plain[name] for name in _PLAIN if name in plain}
     found |= {name: tensor for name, tensor in kept.items() if name in _TENSORS}
+    if "cpdag" in found:
+        found["cpdag"] = found["cpdag"] != 0
     if "words" in found:
         found["words"] = {int(column): own for column, own in found["words"].items()}
     if "feature_names_in" in found:
@@ -296,6 +301,16 @@ def _attributes(plain: dict[str, Any], kept: Mapping[str, Tensor]) -> dict[str, 
     return found
 
 
+def _are_pairs(pairs: Any, columns: int) -> bool:
+    """Whether it is a list of pairs of columns."""
+    return isinstance(pairs, list) and all(
+        isinstance(pair, list)
+        and len(pair) == 2
+        and all(_whole(column) and column < columns for column in pair)
+        for pair in pairs
+    )
+
+
 def _numbers(part: str, numbers: Any, columns: int) -> dict[str, Any]:
     """What an attribute of several tensors has beside them."""
     _require(isinstance(numbers, dict), part, "an object of JSON", numbers)
@@ -305,15 +320,14 @@ def _numbers(part: str, numbers: Any, columns: int) -> dict[str, Any]:
         edges, replicates = numbers.get("edges"), numbers.get("replicates")
         _require(type(edges) is float and edges >= 0, "confidence.edges", "a number", edges)
         _require(_whole(replicates), "confidence.replicates", "a number of samples", replicates)
-        return {"edges": edges, "replicates": replicates}
+        graphs = numbers.get("graphs", [])
+        _require(isinstance(graphs, list), "confidence.graphs", "graphs of samples", graphs)
+        for pairs in graphs:
+            _require(_are_pairs(pairs, columns), "confidence.graphs", "pairs of columns", pairs)
+        own = tuple(torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2) for pairs in graphs)
+        return {"edges": edges, "replicates": replicates, "graphs": own}
     turned = numbers.get("turned")
-    pairs = isinstance(turned, list) and all(
-        isinstance(pair, list)
-        and len(pair) == 2
-        and all(_whole(column) and column < columns for column in pair)
-        for pair in turned
-    )
-    _require(pairs, "noise_directions.turned", "pairs of columns", turned)
+    _require(_are_pairs(turned, columns), "noise_directions.turned", "pairs of columns", turned)
     figures = {name: numbers.get(name) for name in ("gain", "p_value")}
     for name, value in figures.items():
         _require(type(value) is float, f"noise_directions.{name}", "a number", value)

@@ -13,19 +13,21 @@ Genes that the fit leaves out have no edges, and NaN in ``varm``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .._arguments import checked
-from .columns import Columns, Pairs, Tiers, column_pairs, column_tiers, per_column, whole
+from .columns import Columns, Names, Pairs, Tiers, column_pairs, column_tiers, per_column, whole
 from .frames import is_anndata
+from .prior_knowledge import edges_of
 from .rows import row_values, taken_column
 from .saved_values import as_plain
 
-__all__ = ["encode", "fit"]
+__all__ = ["RawCountsWarning", "encode", "fit"]
 
 
 def _anndata(function: str, adata: Any) -> Any:
@@ -96,6 +98,51 @@ def _kinds_of(genes: Columns, kinds: Any, others: set[str]) -> Any:
     return {gene: kind for gene, kind in named.items() if gene not in others}
 
 
+class RawCountsWarning(UserWarning):
+    """A matrix of raw counts: the depth of cells makes genes depend on each other."""
+
+
+def _is_counts(matrix: Any) -> bool:
+    """Whether all numbers are whole and not negative, and some are above 1."""
+    import numpy
+
+    values = numpy.asarray(matrix.data if hasattr(matrix, "tocsr") else matrix)
+    if values.size == 0 or not numpy.issubdtype(values.dtype, numpy.number):
+        return False
+    return bool((values >= 0).all() and (values == numpy.floor(values)).all() and values.max() > 1)
+
+
+def _without_depth(
+    adata: Any, source: Any, layer: str, use_raw: bool, depth: bool | None, kinds: Any
+) -> tuple[Any, str]:
+    """The genes to use and the layer to read, after the depth of the cells is taken out if asked.
+    Wrong names of layers are left to the fit."""
+    import numpy
+
+    if layer and layer not in source.layers:
+        return source, layer
+    counts = _is_counts(source.layers[layer] if layer else source.X)
+    if depth and not counts:
+        raise ValueError("[fit] depth: expected raw counts, whole numbers from 0, got others")
+    if not depth:
+        if counts and depth is None and kinds is None:
+            warnings.warn(
+                "[fit] X looks like raw counts, and cells of different depth make genes depend on "
+                "each other: depth=True takes it out, and depth=False says that it shall stay",
+                RawCountsWarning,
+                stacklevel=4,
+            )
+        return source, layer
+    whole = adata.raw.X if use_raw else adata.layers[layer] if layer else adata.X
+    totals = numpy.asarray(whole.sum(axis=1), dtype=float).ravel()
+    totals = numpy.where(totals > 0, totals, 1.0)
+    source = source.copy()
+    own = source.layers[layer] if layer else source.X
+    own = numpy.asarray(own.toarray() if hasattr(own, "toarray") else own, dtype=float)
+    source.X = numpy.log1p(own * (numpy.median(totals) / totals)[:, None])
+    return source, ""
+
+
 @checked(name="fit")
 def fit(
     adata: Any,
@@ -105,11 +152,15 @@ def fit(
     mask_var: Any = None,
     key_added: str = "causal",
     copy: bool = False,
+    depth: bool | None = None,
     groups: Any = None,
     targets: Any = None,
     forbidden: Pairs = (),
     required: Pairs = (),
     tiers: Tiers = (),
+    exogenous: Names | Sequence[int] = (),
+    sinks: Names | Sequence[int] = (),
+    paths: Pairs = (),
     **options: Any,
 ) -> Any:
     """Learns the causal graph of the genes of an AnnData object, embeds it, and adds both to it.
@@ -121,6 +172,9 @@ def fit(
             booleans.
         key_added: prefix of the names of what is added.
         copy: add it to a copy, and return that.
+        depth: True: the matrix has raw counts. Each is divided by the total of its cell over all
+            genes, times the median total, and becomes log(1 + x). False: take the matrix as it is.
+            None: the same, with a warning if it looks like raw counts.
         groups, targets: batches and interventions of the cells, as in :meth:`CausalGraph.fit`:
             names of columns of ``obs``, or one value per cell. Interventions on genes of ``adata``
             that are not used do not count.
@@ -129,6 +183,8 @@ def fit(
             Forbidden pairs with a gene that is not used do not count.
         tiers: one number per gene of ``adata``, as in :func:`causal_fit`; a Series of ``var`` is
             matched by the names of the genes, and so is ``mask_var``.
+        exogenous, sinks: genes that no other gene causes, and genes that cause none.
+        paths: pairs of genes that a directed path joins, as in :func:`causal_fit`.
         options: of :class:`CausalPipeline`. By default ``drop=True``: genes without variance and
             copies of other genes are left out.
 
@@ -142,6 +198,10 @@ def fit(
 
     Raises:
         TypeError, ValueError: the message names the argument.
+
+    Warns:
+        RawCountsWarning: the matrix looks like raw counts, ``depth`` is None and no ``kinds`` are
+            given. Cells of different depth make genes depend on each other.
     """
     import numpy
     from scipy import sparse
@@ -159,6 +219,7 @@ def fit(
         source = adata.raw[:, adata.var_names[mask]].to_adata()
     else:
         source = adata[:, mask]
+    source, layer = _without_depth(adata, source, layer, use_raw, depth, options.get("kinds"))
     others = set(adata.var_names) - set(source.var_names)
     given: dict[str, Any] = {"drop": True} | options
     genes = Columns(list(adata.var_names), adata.n_vars)
@@ -167,12 +228,18 @@ def fit(
     numbers = column_tiers("fit", tiers, genes)
     if numbers and len(numbers) != adata.n_vars:
         raise ValueError(f"[fit] tiers: expected {adata.n_vars}, one per gene, got {len(numbers)}")
-    absent, present = (
+    absent, present, joined = (
         [(_gene(genes, cause), _gene(genes, effect)) for cause, effect in pairs]
         for pairs in (
-            column_pairs("fit", "forbidden", forbidden),
-            column_pairs("fit", "required", required),
+            column_pairs("fit", "forbidden", edges_of("fit", "forbidden", forbidden)),
+            column_pairs("fit", "required", edges_of("fit", "required", required)),
+            column_pairs("fit", "paths", edges_of("fit", "paths", paths)),
         )
+    )
+    lists: Any = (exogenous, sinks)
+    first, last = (
+        [gene for gene in (_gene(genes, each) for each in own) if gene not in others]
+        for own in lists
     )
     pipeline = CausalPipeline(**given, layer=layer)
     pipeline.fit(
@@ -180,6 +247,9 @@ def fit(
         forbidden=[pair for pair in absent if others.isdisjoint(map(str, pair))],
         required=present,
         tiers=[numbers[gene] for gene in numpy.flatnonzero(mask)] if numbers else (),
+        exogenous=first,
+        sinks=last,
+        paths=joined,
         groups=taken_column("fit", "groups", adata, groups)[1],
         targets=_of_genes(adata, genes, taken_column("fit", "targets", adata, targets)[1], others),
     )
@@ -193,7 +263,7 @@ def fit(
 
     plain = {
         name: as_plain("fit", name, value)
-        for name, value in (pipeline.get_params() | {"use_raw": use_raw}).items()
+        for name, value in (pipeline.get_params() | {"use_raw": use_raw, "depth": depth}).items()
     }
     points = numpy.full((adata.n_vars, pipeline.dimension), numpy.nan)
     points[used] = pipeline.points().numpy()

@@ -16,18 +16,10 @@ from .._arguments import checked
 from .._choices import Estimator, Missing
 from .._progress import progress_calls
 from .arrays import read_columns
-from .columns import (
-    Columns,
-    Kinds,
-    Pairs,
-    Tiers,
-    column_kinds,
-    column_tiers,
-    numbered_pairs,
-    per_column,
-)
+from .columns import Columns, Kinds, column_kinds, per_column
 from .few_rows import warn_of_few_rows
 from .frames import column_names, frame_labels, plain_table, row_labels
+from .prior_knowledge import PriorKnowledge, numbered_knowledge
 from .rows import row_groups, row_targets, taken_column
 from .table_warnings import warn_of_table
 from .watched_fit import run_watched
@@ -84,15 +76,12 @@ class FitOptions:
 
 
 @dataclass(eq=False, repr=False)
-class FitCall(FitOptions):
+class FitCall(PriorKnowledge, FitOptions):
     """The arguments of :func:`causal_fit`."""
 
     table: Any
     _: KW_ONLY
     seed: int = 0
-    forbidden: Pairs = ()
-    required: Pairs = ()
-    tiers: Tiers = ()
     groups: Any = None
     targets: Any = None
     soft: bool = False
@@ -140,10 +129,16 @@ def causal_fit(call: FitCall) -> CausalFit:
         sample: "paper" and "paper-lowrank" draw their latent variables instead of using the means.
         seed: seed of random starts, initial weights and batches.
         forbidden: pairs (cause, effect) that are not edges. Here and in the following arguments,
-            columns of a data frame or genes of AnnData have numbers or names.
-        required: pairs (cause, effect) that are edges.
+            columns of a data frame or genes of AnnData have numbers or names. A directed graph of
+            networkx, a text ``"digraph { a -> b }"`` or a file .dot or .gv stands for its edges.
+        required: pairs (cause, effect) that are edges, in the same forms.
         tiers: one whole number per column, in their order, or a dict by their names or numbers, or
             a Series by its labels; no column of a later tier causes a column of an earlier tier.
+            Columns that a dict leaves out come last: ``{"age": 0}`` says that nothing causes age.
+        exogenous: columns that no other column causes.
+        sinks: columns that cause no other column.
+        paths: pairs (cause, effect) that a directed path joins, as for ``forbidden``. If a fit
+            finds none, its edge becomes a required one, and the fit is repeated.
         groups: the group or batch of each row, any values; or the name of a column that has them:
             of a data frame, where it is taken out of the table, or of ``obs`` of AnnData. A Series
             of pandas is matched by the labels of the rows, here and in ``targets``. Columns are
@@ -223,9 +218,7 @@ def call_arguments(function: str, call: FitCall) -> tuple[Tensor, list[str], dic
     arguments = fit_arguments(
         call,
         seed=call.seed,
-        forbidden=numbered_pairs(function, "forbidden", call.forbidden, columns),
-        required=numbered_pairs(function, "required", call.required, columns),
-        tiers=column_tiers(function, call.tiers, columns),
+        **numbered_knowledge(function, call, columns),
         groups=row_groups(function, groups, rows, labels),
         targets=row_targets(function, targets, rows, columns, labels=labels),
         soft=call.soft,
@@ -242,6 +235,9 @@ def fit_arguments(
     forbidden: Iterable[tuple[int, int]] = (),
     required: Iterable[tuple[int, int]] = (),
     tiers: Sequence[int] = (),
+    exogenous: Sequence[int] = (),
+    sinks: Sequence[int] = (),
+    paths: Iterable[tuple[int, int]] = (),
     groups: Sequence[int] = (),
     targets: Sequence[Sequence[int]] = (),
     soft: bool = False,
@@ -254,6 +250,9 @@ def fit_arguments(
         "forbidden": edge_pairs(forbidden),
         "required": edge_pairs(required),
         "tiers": list(tiers),
+        "exogenous": list(exogenous),
+        "sinks": list(sinks),
+        "paths": edge_pairs(paths),
         "groups": list(groups),
         "targets": target_pairs(targets),
         "soft": soft,

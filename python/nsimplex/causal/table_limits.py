@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from torch import Tensor
+
 from .._printable import printable
 from .columns import Columns, KeptColumns
 from .frames import row_labels
@@ -12,13 +14,31 @@ from .limits import CausalLimits, causal_limits, scaled_within_groups
 from .rows import row_groups, row_targets, taken_column
 from .table_reading import FitTable
 
-__all__ = ["limits_of"]
+__all__ = ["columns_of_fit", "limits_of", "rows_for_limits"]
 
 
 def limits_of(table: FitTable, X: Any, level: float, given: dict[str, Any]) -> CausalLimits:
     """The limits of the graph of a fit for the table X, with ``given`` groups and targets."""
-    estimator, label, adjacency = table.of, table.label, table.fitted("adjacency_")
     _check_continuous(table)
+    values, known, own = rows_for_limits(table, X, given)
+    if known and table.of.standardise:
+        values = scaled_within_groups(values, known)
+    return causal_limits(
+        values,
+        table.fitted("adjacency_"),
+        names=[str(name) for name in table.of.get_feature_names_out()],
+        level=level,
+        groups=known or None,
+        targets=own or None,
+    )
+
+
+def rows_for_limits(
+    table: FitTable, X: Any, given: dict[str, Any]
+) -> tuple[Tensor, list[int], list[list[int]]]:
+    """The rows of X without missing values as the fit scales them, with their groups and targets;
+    none without."""
+    estimator, label = table.of, table.label
     rows = dict(given)
     for name, of_fit in getattr(estimator, "rows_of_fit_", {}).items():
         if rows[name] is None and of_fit is None:
@@ -35,23 +55,18 @@ def limits_of(table: FitTable, X: Any, level: float, given: dict[str, Any]) -> C
         labels = row_labels(X)
         for name in rows:
             X, rows[name] = taken_column(label, name, X, rows[name])
-    values, names = table.chosen(X), [str(name) for name in estimator.get_feature_names_out()]
+    values = table.chosen(X)
     known = row_groups(label, rows["groups"], len(values), labels)
-    if known and estimator.standardise:
-        values = scaled_within_groups(values, known)
-    own = row_targets(label, rows["targets"], len(values), _columns_of_fit(table), labels)
+    own = row_targets(label, rows["targets"], len(values), columns_of_fit(table), labels)
     used = (~values.isnan().any(dim=1)).nonzero().flatten().tolist()
-    return causal_limits(
+    return (
         values[used],
-        adjacency,
-        names=names,
-        level=level,
-        groups=[known[row] for row in used] if known else None,
-        targets=[own[row] for row in used] if own else None,
+        [known[row] for row in used] if known else [],
+        [own[row] for row in used] if own else [],
     )
 
 
-def _columns_of_fit(table: FitTable) -> KeptColumns:
+def columns_of_fit(table: FitTable) -> KeptColumns:
     """The columns of the table of the fit, also those that it left out."""
     used = list(getattr(table.of, "columns_", range(len(table.fitted("adjacency_")))))
     count = getattr(table.of, "n_features_in_", None) or 1 + max(used, default=-1)

@@ -53,6 +53,28 @@ std::optional<std::vector<int64_t>> causal_order(const Matrix& graph) {
   return order;
 }
 
+std::vector<CausalEdge> path_between(const Matrix& graph, int64_t cause, int64_t effect) {
+  std::vector<int64_t> from(static_cast<size_t>(graph.rows()), -1);
+  std::vector<int64_t> reached{cause};
+  for (size_t next = 0; next < reached.size(); ++next) {
+    const int64_t node = reached[next];
+    for (int64_t other = 0; other < graph.cols(); ++other) {
+      if (graph(node, other) == 0 || other == cause || from[static_cast<size_t>(other)] >= 0) {
+        continue;
+      }
+      from[static_cast<size_t>(other)] = node;
+      reached.push_back(other);
+    }
+  }
+  std::vector<CausalEdge> path;
+  for (int64_t node = effect; from[static_cast<size_t>(node)] >= 0;) {
+    const int64_t before = from[static_cast<size_t>(node)];
+    path.push_back({before, node});
+    node = before;
+  }
+  return path;
+}
+
 Paths::Paths(int64_t features)
     : features_(features),
       words_(ceil_div(features, 64)),

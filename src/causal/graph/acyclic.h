@@ -26,6 +26,9 @@ AdjacencyLists causes_of(const Matrix& graph);
 /// numbers first. Nothing if there is a cycle. O(M^2).
 std::optional<std::vector<int64_t>> causal_order(const Matrix& graph);
 
+/// The edges of a shortest directed path; none without one. O(M^2).
+std::vector<CausalEdge> path_between(const Matrix& graph, int64_t cause, int64_t effect);
+
 /// The columns that each column has paths to, itself included, while edges are added: rows of bits.
 /// Complexity: O(M^2 / 64) for an edge that makes a column reachable, else O(1).
 class Paths {

@@ -13,7 +13,8 @@ class AllowedEdges {
  public:
   /// Throws InputError that names the constraint and its columns if a column is out of range, an
   /// edge starts and ends at one column, an edge is both required and forbidden (also by a tier),
-  /// the number of tiers is not the number of columns, or required edges close a cycle.
+  /// the number of tiers is not the number of columns, or required edges and paths close a cycle.
+  /// Paths allow and require no edges themselves.
   AllowedEdges(const EdgeConstraints& constraints, int64_t features);
 
   int64_t features() const { return features_; }

@@ -2,6 +2,7 @@
 
 #include "causal/graph/graph_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "io/edge_list.h"
 #include "io/text.h"
+#include "support/printable.h"
 
 namespace nsimplex::causal {
 namespace {
@@ -95,6 +97,21 @@ void each_edge(const NamedGraph& graph, Visit&& visit) {
   }
 }
 
+bool is_open(const NamedGraph& graph, size_t source, size_t target) {
+  const auto i = static_cast<Eigen::Index>(source), j = static_cast<Eigen::Index>(target);
+  return graph.weights(j, i) != 0 || (graph.open.size() > 0 && graph.open(i, j) != 0);
+}
+
+// each_edge() with a pair of two weights once: visit(source, target, weight, open).
+template <class Visit>
+void each_pair(const NamedGraph& graph, Visit&& visit) {
+  each_edge(graph, [&](size_t source, size_t target, double weight) {
+    const auto i = static_cast<Eigen::Index>(source), j = static_cast<Eigen::Index>(target);
+    if (graph.weights(j, i) != 0 && target < source) return;
+    visit(source, target, weight, is_open(graph, source, target));
+  });
+}
+
 }  // namespace
 
 std::string text_cell(const std::string& name) {
@@ -162,10 +179,13 @@ std::string graphml(const NamedGraph& graph) {
     text.append("    <node id=\"n").append(std::to_string(node)).append("\"><data key=\"name\">");
     text.append(xml_text(graph.names[node])).append("</data></node>\n");
   }
-  each_edge(graph, [&](size_t source, size_t target, double weight) {
+  each_pair(graph, [&](size_t source, size_t target, double weight, bool open) {
     text.append("    <edge source=\"n").append(std::to_string(source));
     text.append("\" target=\"n").append(std::to_string(target));
-    text.append("\"><data key=\"weight\">").append(shortest(weight)).append("</data></edge>\n");
+    text.append(open ? "\" directed=\"false\"><data" : "\"><data")
+        .append(" key=\"weight\">")
+        .append(shortest(weight))
+        .append("</data></edge>\n");
   });
   return text.append("  </graph>\n</graphml>\n");
 }
@@ -180,14 +200,54 @@ std::string dot(const NamedGraph& graph) {
   std::string text = "digraph {\n";
   for (size_t node = 0; node < graph.names.size(); ++node)
     text.append("  ").append(id(node)).append(";\n");
-  each_edge(graph, [&](size_t source, size_t target, double weight) {
+  each_pair(graph, [&](size_t source, size_t target, double weight, bool open) {
     text.append("  ").append(id(source)).append(" -> ").append(id(target));
     text.append(" [weight=").append(shortest(std::abs(weight)));
     text.append(", label=").append(std::string("\"").append(shortest(weight)).append("\""));
     text.append(", penwidth=").append(shortest(0.5 + 2.5 * std::abs(weight) / largest));
-    text.append(weight < 0 ? ", style=dashed];\n" : "];\n");
+    text.append(weight < 0 ? ", style=dashed" : "");
+    text.append(open ? ", dir=none];\n" : "];\n");
   });
   return text.append("}\n");
+}
+
+namespace {
+
+// A name between the quotes of GML, which are of ASCII: other characters are numbers.
+std::string gml_text(std::string_view name) {
+  std::string text;
+  while (!name.empty()) {
+    const char c = name.front();
+    const size_t size = utf8_length(name);
+    const bool plain = size == 1 && static_cast<uint8_t>(c) >= 0x20 && c != '"' && c != '&';
+    const uint32_t code = size == 0 ? 0xFFFD : utf8_character(name);
+    text.append(plain ? std::string(1, c) : "&#" + std::to_string(code) + ";");
+    name.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return text;
+}
+
+// A number that readers of GML take as a real one: with a point.
+std::string gml_number(double value) {
+  std::string text = shortest(value);
+  if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".0");
+  return text;
+}
+
+}  // namespace
+
+std::string gml(const NamedGraph& graph) {
+  std::string text = "graph [\n  directed 1\n";
+  for (size_t node = 0; node < graph.names.size(); ++node) {
+    text.append("  node [ id ").append(std::to_string(node)).append(" label \"");
+    text.append(gml_text(graph.names[node])).append("\" ]\n");
+  }
+  each_pair(graph, [&](size_t source, size_t target, double weight, bool open) {
+    text.append("  edge [ source ").append(std::to_string(source));
+    text.append(" target ").append(std::to_string(target));
+    text.append(" weight ").append(gml_number(weight)).append(open ? " open 1 ]\n" : " ]\n");
+  });
+  return text.append("]\n");
 }
 
 }  // namespace nsimplex::causal

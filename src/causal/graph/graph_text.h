@@ -20,6 +20,8 @@ std::string xml_text(std::string_view text);
 struct NamedGraph {
   std::vector<std::string> names;  ///< one per node
   Matrix weights;                  ///< [M, M]
+  /// [M, M] or empty: not 0 at edges of open direction. So is a pair with two weights.
+  Matrix open = {};
 };
 
 /// A line of names, then the comma-separated matrix, as parse_graph() reads it. Rows also have
@@ -31,11 +33,16 @@ std::string adjacency_csv(const NamedGraph& graph);
 std::string edge_list_tsv(const NamedGraph& graph);
 
 /// http://graphml.graphdrawing.org/specification.html, names as attribute `name`, weights as
-/// `weight`.
+/// `weight`. Edges of open direction are not directed.
 std::string graphml(const NamedGraph& graph);
 
-/// https://graphviz.org/doc/info/lang.html. Line widths show |weight|; negative edges are dashed.
+/// https://graphviz.org/doc/info/lang.html. Line widths show |weight|; negative edges are dashed, and
+/// those of open direction have no head.
 std::string dot(const NamedGraph& graph);
+
+/// GML (Himsolt, 1997), as dowhy reads it: a directed graph, in which edges of open direction have
+/// `open 1`.
+std::string gml(const NamedGraph& graph);
 
 /// A name as a cell of csv or tsv, in quotes if a reader would take it for anything else.
 std::string text_cell(const std::string& name);

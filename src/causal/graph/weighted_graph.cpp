@@ -9,6 +9,7 @@
 #include "io/cells.h"
 #include "io/edge_list.h"
 #include "io/graph_formats.h"
+#include "io/gzip.h"
 #include "io/input_file.h"
 #include "io/npy.h"
 #include "io/npz.h"
@@ -109,6 +110,10 @@ std::optional<GraphFile> matrix_of_text(const io::Source& source, const io::Text
 GraphFile parse_graph(const io::Source& source, const io::TextOptions& options) {
   if (source.starts_with(io::kNpyMagic) || source.starts_with(io::kZipMagic)) {
     return graph_of_matrix(source, io::parse_table(source, {.allow_missing = false}));
+  }
+  if (io::is_gzip(source)) {
+    const std::vector<uint8_t> bytes = io::gunzipped(source);
+    return parse_graph({source.name, bytes}, options);
   }
   if (io::is_xml(io::Text(source).view())) return graph_of_list(io::parse_graphml(source));
   if (std::optional<GraphFile> graph = matrix_of_text(source, options)) return *std::move(graph);

@@ -7,6 +7,7 @@
 #include <nsimplex/causal.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <stdexcept>
@@ -158,6 +159,28 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
           interrupted};
 }
 
+// fit() with the paths of the constraints. One that is not found becomes a required edge.
+CausalFit fit_with_paths(TableView raw, CausalFitOptions options) {
+  const std::vector<CausalEdge> paths = options.constraints.paths;
+  const AllowedEdges allowed(options.constraints, raw.cols());
+  while (true) {
+    CausalFit found = fit(raw, options);
+    const Matrix graph = view_matrix(found.adjacency);
+    const auto absent = std::ranges::find_if(paths, [&](const CausalEdge& path) {
+      return path_between(graph, path.cause, path.effect).empty();
+    });
+    if (absent == paths.end() || found.interrupted) return found;
+    if (!allowed.allowed(absent->cause, absent->effect)) {
+      throw ColumnError(std::string("paths[")
+                            .append(std::to_string(absent - paths.begin()))
+                            .append("]: expected a path that the table shows, or one whose edge "
+                                    "is allowed, got ({}, {})"),
+                        {absent->cause, absent->effect});
+    }
+    options.constraints.required.push_back(*absent);
+  }
+}
+
 }  // namespace
 
 CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
@@ -166,7 +189,8 @@ CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
     if (!options.names.empty()) {
       require_one_per_column("names", options.names.size(), values.size(1));
     }
-    return naming_columns(options.names, [&] { return fit(view_matrix(values), options); });
+    return naming_columns(options.names,
+                          [&] { return fit_with_paths(view_matrix(values), options); });
   });
 }
 

@@ -39,9 +39,15 @@ std::vector<CausalEdge> parse_edges(const char* function, const char* argument,
 }  // namespace
 
 EdgeConstraints parse_constraints(const char* function, const Tensor& forbidden,
-                                  const Tensor& required, at::IntArrayRef tiers) {
+                                  const Tensor& required, at::IntArrayRef tiers,
+                                  at::IntArrayRef exogenous, at::IntArrayRef sinks,
+                                  const Tensor& paths) {
   return {parse_edges(function, "forbidden", forbidden),
-          parse_edges(function, "required", required), tiers.vec()};
+          parse_edges(function, "required", required),
+          tiers.vec(),
+          exogenous.vec(),
+          sinks.vec(),
+          parse_edges(function, "paths", paths)};
 }
 
 Tensor edge_table(const std::vector<CausalEdge>& edges) {
@@ -117,9 +123,9 @@ std::string fit_schema() {
 #define NSIMPLEX_WRITE(type, name, ...) schema.append(kSchemaType<type>).append(" " #name ", ");
   NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_WRITE)
 #undef NSIMPLEX_WRITE
-  return schema.append(
-      "int seed, Tensor forbidden, Tensor required, int[] tiers, int[] groups, Tensor? targets, "
-      "bool soft, str[] kinds, str missing");
+  return schema.append("int seed, ")
+      .append(kConstraintSchema)
+      .append(", int[] groups, Tensor? targets, bool soft, str[] kinds, str missing");
 }
 
 CausalFitOptions fit_options(const char* function, const FitArguments& given, int64_t rows) {
@@ -129,7 +135,8 @@ CausalFitOptions fit_options(const char* function, const FitArguments& given, in
     NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_TAKE)
 #undef NSIMPLEX_TAKE
     options.seed = given.seed;
-    options.constraints = parse_constraints(function, given.forbidden, given.required, given.tiers);
+    options.constraints = parse_constraints(function, given.forbidden, given.required, given.tiers,
+                                            given.exogenous, given.sinks, given.paths);
     options.groups = given.groups.vec();
     if (given.targets) options.targets = parse_targets(function, *given.targets, rows);
     options.soft = given.soft;

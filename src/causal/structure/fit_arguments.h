@@ -28,7 +28,9 @@ struct FitArguments {
   NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_CAUSAL_ARGUMENT)
   int64_t seed = 0;
   at::Tensor forbidden, required;
-  at::IntArrayRef tiers, groups;
+  at::IntArrayRef tiers, exogenous, sinks;
+  at::Tensor paths;
+  at::IntArrayRef groups;
   OptionalTensor targets;
   bool soft = false;
   std::vector<std::string> kinds;
@@ -36,8 +38,8 @@ struct FitArguments {
 
   static auto fields(auto& self) {
     return std::tuple_cat(NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_TIE_OPTION) std::tie(
-        self.seed, self.forbidden, self.required, self.tiers, self.groups, self.targets, self.soft,
-        self.kinds, self.missing));
+        self.seed, self.forbidden, self.required, self.tiers, self.exogenous, self.sinks,
+        self.paths, self.groups, self.targets, self.soft, self.kinds, self.missing));
   }
 };
 
@@ -47,10 +49,16 @@ std::string fit_schema();
 /// The options in them for a table of `rows` rows. c10::ValueError "[function] ARGUMENT: ..".
 CausalFitOptions fit_options(const char* function, const FitArguments& given, int64_t rows);
 
-/// Constraints from tables of two columns, the edges, and numbers of tiers. c10::ValueError
+/// The part of a schema that parse_constraints() takes.
+inline constexpr const char* kConstraintSchema =
+    "Tensor forbidden, Tensor required, int[] tiers, int[] exogenous, int[] sinks, Tensor paths";
+
+/// Constraints from tables of two columns, the edges and paths, and numbers. c10::ValueError
 /// "[function] ARGUMENT: ..".
 EdgeConstraints parse_constraints(const char* function, const at::Tensor& forbidden,
-                                  const at::Tensor& required, at::IntArrayRef tiers);
+                                  const at::Tensor& required, at::IntArrayRef tiers,
+                                  at::IntArrayRef exogenous, at::IntArrayRef sinks,
+                                  const at::Tensor& paths);
 
 /// int64 [edges, 2]: cause and effect.
 at::Tensor edge_table(const std::vector<CausalEdge>& edges);

@@ -21,7 +21,7 @@ constexpr int64_t kRowsOfAFeature = 15;  // rows required per feature
 constexpr double kSteepness = 1.5;
 constexpr double kFarthest = 2;      // offsets lie between -kFarthest and kFarthest
 constexpr double kLossRidge = 1e-5;  // relative to a feature's mean square of 1
-constexpr double kLeastNoise = 1e-10;
+constexpr double kLeastJointNoise = 1e-10;
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Vector RandomFeatureRegression::residuals(const std::vector<int64_t>& causes,
                                           const std::vector<int64_t>& columns) const {
   const Vector means =
       errors(causes, columns).colwise().squaredNorm() / static_cast<double>(outputs_.rows());
-  return means.cwiseMax(kLeastNoise * deviations_(columns).cwiseAbs2());
+  return means.cwiseMax(kLeastJointNoise * deviations_(columns).cwiseAbs2());
 }
 
 RandomFeatureRegression::Slopes RandomFeatureRegression::slopes(const std::vector<int64_t>& causes,

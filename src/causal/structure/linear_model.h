@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <nsimplex/causal_effects.h>
 
 #include <cstdint>
 #include <span>
@@ -10,12 +11,7 @@
 
 namespace nsimplex::causal {
 
-/// x_j = intercept_j + sum_i x_i coefficients_ij + noise of variance_j, by least squares.
-struct LinearModel {
-  at::Tensor coefficients;  ///< float64 [M, M]; 0 where the graph has no edge
-  at::Tensor intercepts;    ///< float64 [M]
-  at::Tensor variances;     ///< float64 [M], the mean of squared residuals
-};
+using LinearModel = LinearCausalModel;
 
 /// Regressions of all columns of a table [n, M], float64, on their causes in a graph [M, M].
 ///

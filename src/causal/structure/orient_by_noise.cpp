@@ -6,12 +6,16 @@
 
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include "causal/graph/acyclic.h"
 #include "causal/structure/dependent_noises.h"
 #include "causal/structure/fit_arguments.h"
 #include "causal/structure/linear_model.h"
 #include "causal/structure/noise_directions.h"
 #include "causal/structure/noise_input.h"
+#include "causal/tables/column_error.h"
 #include "causal/tensors.h"
 #include "support/interruptible.h"
 #include "support/number_text.h"
@@ -77,6 +81,20 @@ NoiseDirections kept_if_independent(const Tensor& table, const Tensor& given, do
   return result;
 }
 
+// The constraints with the edges of the graph's paths required, so that the paths stay. Throws
+// InputError.
+EdgeConstraints with_kept_paths(EdgeConstraints constraints, const causal::Matrix& graph) {
+  for (const CausalEdge& path : std::exchange(constraints.paths, {})) {
+    const std::vector<CausalEdge> edges = causal::path_between(graph, path.cause, path.effect);
+    if (edges.empty()) {
+      throw causal::ColumnError("graph: expected a path {} -> {}, got none",
+                                {path.cause, path.effect});
+    }
+    constraints.required.insert(constraints.required.end(), edges.begin(), edges.end());
+  }
+  return constraints;
+}
+
 }  // namespace
 
 NoiseDirections orient_by_noise(const at::Tensor& table, const at::Tensor& graph,
@@ -84,12 +102,18 @@ NoiseDirections orient_by_noise(const at::Tensor& table, const at::Tensor& graph
   const at::Tensor values = causal::checked_matrix("[orient_by_noise] table", table);
   const at::Tensor edges = causal::checked_matrix("[orient_by_noise] graph", graph);
   return as_function("orient_by_noise", [&]() -> NoiseDirections {
-    causal::TurnedGraph found =
-        causal::turned_by_noise(causal::view_matrix(values), causal::view_matrix(edges),
-                                options.level, options.constraints, [&] {
-                                  if (options.checkpoint) options.checkpoint();
-                                  return !(options.stop && options.stop());
-                                });
+    if (!options.constraints.paths.empty()) {
+      causal::check_noise_arguments(causal::view_matrix(values), causal::view_matrix(edges),
+                                    options.level);
+      const causal::AllowedEdges checked(options.constraints, values.size(1));
+    }
+    const EdgeConstraints constraints =
+        with_kept_paths(options.constraints, causal::view_matrix(edges));
+    causal::TurnedGraph found = causal::turned_by_noise(
+        causal::view_matrix(values), causal::view_matrix(edges), options.level, constraints, [&] {
+          if (options.checkpoint) options.checkpoint();
+          return !(options.stop && options.stop());
+        });
     return kept_if_independent(values, edges, options.level, std::move(found));
   });
 }
@@ -99,13 +123,15 @@ namespace {
 
 std::tuple<at::Tensor, at::Tensor, double, double, std::string> oriented(
     const at::Tensor& table, const at::Tensor& graph, double level, const at::Tensor& forbidden,
-    const at::Tensor& required, at::IntArrayRef tiers) {
+    const at::Tensor& required, at::IntArrayRef tiers, at::IntArrayRef exogenous,
+    at::IntArrayRef sinks, const at::Tensor& paths) {
   const Interruptible interruptible;
-  const NoiseDirections found = orient_by_noise(
-      table, graph,
-      {.level = level,
-       .constraints = parse_constraints("orient_by_noise", forbidden, required, tiers),
-       .checkpoint = [&] { interruptible.check(); }});
+  const NoiseDirections found =
+      orient_by_noise(table, graph,
+                      {.level = level,
+                       .constraints = parse_constraints("orient_by_noise", forbidden, required,
+                                                        tiers, exogenous, sinks, paths),
+                       .checkpoint = [&] { interruptible.check(); }});
   return {found.adjacency, found.turned, found.gain, found.p_value, found.finding};
 }
 
@@ -119,10 +145,11 @@ std::tuple<std::string, std::string, std::string> refused(bool nonlinear, bool g
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
-  m.def(
-      "causal_orient_by_noise(Tensor table, Tensor graph, float level, Tensor forbidden, Tensor "
-      "required, int[] tiers) -> (Tensor, Tensor, float, float, str)",
-      TORCH_FN(oriented));
+  const std::string schema =
+      std::string("causal_orient_by_noise(Tensor table, Tensor graph, float level, ")
+          .append(kConstraintSchema)
+          .append(") -> (Tensor, Tensor, float, float, str)");
+  m.def(schema.c_str(), TORCH_FN(oriented));
   m.def(
       "causal_refused_by_noise(bool nonlinear, bool groups, bool targets, bool kinds, bool "
       "likelihood, bool confidence) -> (str, str, str)",

@@ -71,6 +71,10 @@ CausalFitOptions options_among(CausalFitOptions options, const std::vector<int64
         edges, [&](const CausalEdge& edge) { return at(edge.cause) < 0 || at(edge.effect) < 0; });
     for (CausalEdge& edge : edges) edge = {at(edge.cause), at(edge.effect)};
   };
+  const auto keep_numbers = [&](std::vector<int64_t>& columns) {
+    std::erase_if(columns, [&](int64_t column) { return at(column) < 0; });
+    for (int64_t& column : columns) column = at(column);
+  };
   const auto keep_columns = [&](auto& values) {
     if (values.empty()) return;
     size_t to = 0;
@@ -81,13 +85,13 @@ CausalFitOptions options_among(CausalFitOptions options, const std::vector<int64
   };
   keep_edges(options.constraints.forbidden);
   keep_edges(options.constraints.required);
+  keep_edges(options.constraints.paths);
+  keep_numbers(options.constraints.exogenous);
+  keep_numbers(options.constraints.sinks);
   keep_columns(options.constraints.tiers);
   keep_columns(options.kinds);
   keep_columns(options.names);
-  for (std::vector<int64_t>& own : options.targets) {
-    std::erase_if(own, [&](int64_t column) { return at(column) < 0; });
-    for (int64_t& column : own) column = at(column);
-  }
+  for (std::vector<int64_t>& own : options.targets) keep_numbers(own);
   return options;
 }
 

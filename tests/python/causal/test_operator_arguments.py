@@ -52,7 +52,30 @@ def model(table, graph, groups=(), targets=None):
 
 
 def turned(table, graph, level=0.01, forbidden=PAIRS, required=PAIRS, tiers=()):
-    return OPERATORS.causal_orient_by_noise(table, graph, level, forbidden, required, list(tiers))
+    return OPERATORS.causal_orient_by_noise(
+        table, graph, level, forbidden, required, list(tiers), [], [], PAIRS
+    )
+
+
+def effect(table, graph, cause=0, effect=1, level=0.9, samples=()):
+    return OPERATORS.causal_effect(table, graph, cause, effect, level, list(samples))
+
+
+def check(table, graph, learned=None, names=(), level=0.05, permutations=2):
+    return OPERATORS.causal_check_graph(table, graph, learned, list(names), level, permutations, 0)
+
+
+def sampled(coefficients, intercepts=None, variances=None):
+    ones = torch.ones(COLUMNS, dtype=torch.float64)
+    intercepts = ones if intercepts is None else intercepts
+    return OPERATORS.causal_sample_model(
+        coefficients, intercepts, ones if variances is None else variances, 3, [], [], 0
+    )
+
+
+def counterfactual(table, coefficients):
+    ones = torch.ones(COLUMNS, dtype=torch.float64)
+    return OPERATORS.causal_counterfactual(coefficients, ones, table, [0], [1.0])
 
 
 def simulate(dag=None, **changed):
@@ -92,6 +115,9 @@ TABLES = [
     lambda odd: limits(odd, graph()),
     lambda odd: model(odd, graph()),
     lambda odd: turned(odd, graph()),
+    lambda odd: effect(odd, graph()),
+    lambda odd: check(odd, graph()),
+    lambda odd: counterfactual(odd, graph()),
     lambda odd: OPERATORS.causal_baselines(odd),
     lambda odd: OPERATORS.causal_sortability(odd, graph()),
     lambda odd: OPERATORS.causal_variance_order(odd, graph()),
@@ -111,6 +137,12 @@ GRAPHS = [
     lambda odd: OPERATORS.causal_edge_curves(graph(), odd),
     lambda odd: OPERATORS.causal_sortability(table(), odd),
     lambda odd: OPERATORS.causal_variance_order(table(), odd),
+    lambda odd: effect(table(), odd),
+    lambda odd: effect(table(), graph(), samples=[odd]),
+    lambda odd: check(table(), odd),
+    lambda odd: check(table(), graph(), odd),
+    lambda odd: sampled(odd),
+    lambda odd: counterfactual(table(), odd),
     lambda odd: simulate(odd),
 ]
 #: Calls that take any floating point numbers.
@@ -124,7 +156,7 @@ FLOATS = [
     lambda odd: angles(odd),
     lambda odd: angles(graph(), heads=4, head_scale=odd[0] if odd.dim() == 2 else odd),
 ]
-KEEP_GAPS = TABLES[3:4] + TABLES[8:]
+KEEP_GAPS = TABLES[3:4] + TABLES[11:]
 
 
 def refused(call, *given):

@@ -175,3 +175,22 @@ def test_a_switch_is_true_or_false(survey, value):
     with pytest.raises(TypeError, match=says):
         CausalGraph(drop=True, orient_by_noise=value).fit(survey)
     CausalGraph(drop=True, orient_by_noise=np.bool_(True)).fit(survey)
+
+
+def test_the_depth_of_cells_is_taken_out_of_raw_counts():
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    depth = rng.lognormal(0, 0.5, 500)
+    counts = rng.poisson(depth[:, None] * rng.lognormal(1, 1, 40)).astype(float)
+
+    def edges(matrix, **options):
+        data = anndata.AnnData(matrix)
+        sc.fit(data, dimension=2, steps=2, standardise=True, **options)
+        return data.varp["causal_graph"].nnz
+
+    with pytest.warns(sc.RawCountsWarning, match="depth=True takes it out"):
+        raw = edges(counts)
+    assert raw > 60 and edges(counts, depth=True) < 10
+    assert edges(counts, depth=False) == raw  # asked for, so that nothing warns
+    with pytest.raises(ValueError, match=r"\[fit\] depth: expected raw counts"):
+        edges(counts + 0.5, depth=True)

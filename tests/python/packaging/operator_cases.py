@@ -249,7 +249,12 @@ ON_THE_HOST = {
     "attention_tuples": plain(4, [4, 4], causal=True),
     "attention_workspace": lambda: attention(**WINDOW),
     "causal_baselines": plain(draw(40, 4).double()),
+    "causal_check_graph": plain(draw(60, 4).double(), TRUTH.double(), None, [], 0.05, 3, 0),
+    "causal_counterfactual": plain(
+        TRUTH.double(), draw(4).double(), draw(6, 4).double(), [1], [2.0]
+    ),
     "causal_edge_curves": plain(draw(4, 4).double(), TRUTH.double()),
+    "causal_effect": plain(draw(60, 4).double(), TRUTH.double(), 0, 1, 0.9, []),
     "causal_embed": plain(
         TRUTH, 2, "tangent", 3, None, None, None, "paths", 0.5, None, 0.7, True, 0.15, "uniform", 0
     ),
@@ -259,6 +264,7 @@ ON_THE_HOST = {
         *FIT_OF_ROWS, (TRUTH != 0).double() * draw(4, 4).double(), "halves", 0, 2, []
     ),
     "causal_fit_rows": plain(*FIT_OF_ROWS),
+    "causal_graph_text": plain(TRUTH.double(), None, list("abcd"), "dot"),
     "causal_limits": plain(draw(60, 4).double(), TRUTH.double(), [], 0.05),
     "causal_linear_model": plain(draw(60, 4).double(), TRUTH.double(), [], None),
     "causal_orient_by_noise": plain(
@@ -268,6 +274,9 @@ ON_THE_HOST = {
         torch.zeros(0, 2, dtype=torch.int64),
         torch.zeros(0, 2, dtype=torch.int64),
         [],
+        [],
+        [],
+        torch.zeros(0, 2, dtype=torch.int64),
     ),
     "causal_metrics": plain(TRUTH.double(), TRUTH.double()),
     # a file of causal_pipeline_write, which its own tests read and write
@@ -276,6 +285,9 @@ ON_THE_HOST = {
     "causal_read_columns": None,  # of a file
     "causal_refused_by_noise": plain(False, False, True, False, False, False),
     "causal_ranking": plain(draw(4, 2), TRUTH),
+    "causal_sample_model": plain(
+        TRUTH.double(), draw(4).double(), draw(4).double().square(), 5, [0], [1.0], 1
+    ),
     "causal_screen_columns": plain(draw(20, 4).double(), 2, "correlation"),
     "causal_simulate": plain(
         TRUTH.double(), "er", 4, 1, 20, "linear", "gaussian", False, 0.5, 2.0, 0, 0, [], []

@@ -18,7 +18,9 @@ _LONGEST = 300
 #: Optional packages of functions.
 NEEDS = {
     "causal.read_h5ad": "anndata",
+    "causal.to_causal_learn": "causallearn",
     "causal.to_igraph": "igraph",
+    "causal.to_pgmpy": "pgmpy",
     "graph.to_dgl": "dgl",
     "graph.to_pyg": "torch_geometric",
     "graph.from_networkx": "networkx",
