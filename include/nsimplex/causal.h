@@ -15,6 +15,28 @@
 /// Learns a directed acyclic graph from observations: which columns of a table cause which others.
 namespace nsimplex {
 
+/// A causal graph of M columns whose directions take account of the shape of the noise. All tensors
+/// are on the CPU.
+struct NoiseDirections {
+  at::Tensor adjacency;      ///< float64 [M, M]: coefficients of the regressions; 0 means no edge
+  at::Tensor turned;         ///< int64 [k, 2]: cause and effect of edges that were reversed
+  double gain;               ///< decrease of the cost from the given graph
+  double p_value;            ///< of the hypothesis that all noises of the given graph are Gaussian
+  bool interrupted = false;  ///< NoiseDirectionsOptions::stop ended the search
+  std::string finding = {};  ///< what was done, and why, in a sentence
+  /// Whether noises tell the directions: they are not Gaussian, and edges were turned or the noises
+  /// of the graph are independent.
+  bool told = false;
+};
+
+/// What a fit assumed about the table; the estimator auto chose it.
+struct FitChoices {
+  bool nonlinear = false;             ///< effects are curves
+  bool orient_by_noise = false;       ///< noises that are not Gaussian tell directions
+  std::vector<ColumnKind> kinds;      ///< of the columns; empty if all are continuous
+  std::vector<std::string> findings;  ///< per choice of auto, a sentence that says why
+};
+
 /// A causal graph of M columns. A_ij belongs to the edge i -> j in the model x_j = sum_i x_i A_ij +
 /// noise. All tensors are on the CPU.
 struct CausalFit {
@@ -23,9 +45,16 @@ struct CausalFit {
   at::Tensor scores;     ///< float64 [M, M]: confidence in each edge, >= 0; use it to rank pairs
   /// int64 [r, 2]: cause and effect of edges that were removed to break cycles
   at::Tensor removed;
-  std::string model;         ///< the model that the estimator chose, or the estimator's name
+  /// The model that the estimator chose, or the estimator's name; "noise" if noises tell directions
+  std::string model;
   double seconds;            ///< duration of the fit
   bool interrupted = false;  ///< CausalFitOptions::stop ended the search: the best graph so far
+  /// bool [M, M]: the edges, with both entries of those whose direction the model, interventions and
+  /// prior knowledge leave open. With more than 1,000 columns all edges have their direction.
+  at::Tensor cpdag = {};
+  /// With CausalFitOptions::orient_by_noise: what noises said. Its graph is that of the fit.
+  std::optional<NoiseDirections> noise = {};
+  FitChoices choices = {};
 };
 
 /// Learns a causal graph from a table [n, M], float64 on the CPU. Rows are observations, n >= 2 and
@@ -36,6 +65,22 @@ struct CausalFit {
 /// to these scaled columns. Then edges with |weight| < threshold are removed, and in every cycle
 /// the weakest edge is removed (never a required one). With equal options every machine gives the
 /// same graph, except for rounding.
+///
+/// The estimator auto is order with three choices, of which CausalFit::choices tells the reasons:
+///
+/// - Kinds. Of at least 50 rows without gaps, columns of two values are binary, columns of the values
+///   0, 1, .., k - 1 with k from 3 to 5 categories, unless the last is rare as in counts, and other
+///   columns of at most 30 whole numbers from 0 counts. Each value of a binary column or category
+///   occurs at least five times.
+/// - Curves. The graph of linear effects is learned. Its effects are curves if exp(-z^2 / 2) and
+///   tanh(2 z) of the standardised causes z lower the squared residuals of a column, by an F-test at
+///   the level 0.01 / M. The fit is then repeated with `nonlinear`.
+/// - Noise. Otherwise orient_by_noise() turns edges. It is also asked before curves are believed,
+///   because noise that is not Gaussian bends the regressions of wrong directions.
+///
+/// Options that are given stay: `kinds`, `nonlinear`, `orient_by_noise`. Curves and noise need
+/// continuous columns of rows without gaps, groups and interventions, and at most 100 and 1,000
+/// columns.
 ///
 /// Throws c10::ValueError that names the argument, the expectation and the value.
 NSIMPLEX_API CausalFit causal_fit(const at::Tensor& table, const CausalFitOptions& options = {});
@@ -153,17 +198,6 @@ struct NoiseDirectionsOptions {
   /// Asked between steps. Once it returns true, the search ends with the best graph so far, and
   /// NoiseDirections::interrupted is set.
   std::function<bool()> stop = {};
-};
-
-/// A causal graph of M columns whose directions take account of the shape of the noise. All tensors
-/// are on the CPU.
-struct NoiseDirections {
-  at::Tensor adjacency;      ///< float64 [M, M]: coefficients of the regressions; 0 means no edge
-  at::Tensor turned;         ///< int64 [k, 2]: cause and effect of edges that were reversed
-  double gain;               ///< decrease of the cost from the given graph
-  double p_value;            ///< of the hypothesis that all noises of the given graph are Gaussian
-  bool interrupted = false;  ///< NoiseDirectionsOptions::stop ended the search
-  std::string finding = {};  ///< what was done, and why, in a sentence
 };
 
 /// Reverses edges of an acyclic graph [M, M] while noise that is not Gaussian speaks for it. Entries

@@ -10,8 +10,18 @@
 
 namespace nsimplex {
 
-/// Estimators of a causal graph from a table; docs/causal/structure.md compares them.
-enum class StructureEstimator { order, logdet, paper, lowrank, notears, spectral, paper_lowrank };
+/// Estimators of a causal graph from a table; docs/causal/structure.md compares them. automatic:
+/// order, with the kinds of the columns, curves and directions by noise that the table calls for.
+enum class StructureEstimator {
+  automatic,
+  order,
+  logdet,
+  paper,
+  lowrank,
+  notears,
+  spectral,
+  paper_lowrank
+};
 
 /// How to treat rows of a table with missing values. refuse: an error that names the first one.
 /// rows: leave these rows out. means: replace the value by the mean of its column. likelihood: keep
@@ -52,14 +62,15 @@ struct EdgeConstraints {
 /// the operators and their checks, the flags of `nsimplex causal fit`, and the file of a pipeline. A
 /// number that is not a count is finite and at least 0, and a count is at least 1.
 #define NSIMPLEX_CAUSAL_FIT_OPTIONS(OPTION)                                                        \
-  OPTION(StructureEstimator, estimator, StructureEstimator::order, "--estimator",                  \
-         "Estimator: order, logdet, paper, paper-lowrank, lowrank, notears, spectral")             \
-  OPTION(bool, nonlinear, false, "--nonlinear", "Use nonlinear regressions (order, logdet)",       \
-         order, logdet)                                                                            \
+  OPTION(StructureEstimator, estimator, StructureEstimator::automatic, "--estimator",              \
+         "Estimator: auto (order with the options that the table calls for), order, logdet, "      \
+         "paper, paper-lowrank, lowrank, notears, spectral")                                       \
+  OPTION(bool, nonlinear, false, "--nonlinear", "Use nonlinear regressions (auto, order, logdet)", \
+         automatic, order, logdet)                                                                 \
   OPTION(bool, standardise, false, "--standardise",                                                \
          "Divide columns by their standard deviation first, so that units do not matter")          \
   OPTION(std::optional<double>, threshold, {}, "--threshold",                                      \
-         "Leave out edges with a smaller |weight|; default: 0.2, and no limit for order")          \
+         "Leave out edges with a smaller |weight|; default: 0.2, and no limit for auto and order") \
   OPTION(std::optional<double>, sparsity, {}, "--sparsity",                                        \
          "Penalty on the sizes of weights (l1 norm): the larger, the fewer edges. Each "           \
          "estimator has its own default",                                                          \
@@ -78,20 +89,24 @@ struct CausalFitOptions {
   EdgeConstraints constraints = {};
   /// Called between steps. It may throw to stop the fit.
   std::function<void()> checkpoint = {};
-  /// order, spectral: asked between steps. Once it returns true, the fit ends with the best graph so
+  /// auto, order, spectral: asked between steps. Once it returns true, the fit ends with the best graph so
   /// far, and CausalFit::interrupted is set.
   std::function<bool()> stop = {};
   /// One number per row, or empty: the group or batch of the row. Every column is centred within
   /// groups, so that a regression does not see effects of groups; their degrees of freedom are
   /// paid for.
   std::vector<int64_t> groups = {};
-  /// order: the columns that were intervened on in each row, or empty. A perfect intervention sets
-  /// a column from outside, so that the row says nothing about the causes of that column.
+  /// auto, order: the columns that were intervened on in each row, or empty. A perfect intervention
+  /// sets a column from outside, so that the row says nothing about the causes of that column.
   std::vector<std::vector<int64_t>> targets = {};
   /// Interventions keep the causes of a column and change its intercept and its noise variance.
   bool soft = false;
-  /// order: one kind per column, or empty for continuous columns alone.
+  /// order: one kind per column, or empty for continuous columns alone. auto: empty for the kinds that
+  /// the values suggest.
   std::vector<ColumnKind> kinds = {};
+  /// Let orient_by_noise() turn edges of the graph. It needs linear effects and continuous columns
+  /// without gaps, in one group and without interventions.
+  bool orient_by_noise = false;
   /// refuse, or likelihood. A table is made whole before (usable_table).
   MissingValues missing = MissingValues::refuse;
   /// One name per column, by which errors call it, or empty: they have its number.

@@ -80,7 +80,9 @@ TupleTask = Literal["edge", "hyperedge"]
 # Causal structure
 ColumnKind = Literal["continuous", "binary", "count", "category"]
 Dangling = Literal["uniform", "eigenvector"]
-Estimator = Literal["order", "logdet", "paper", "paper-lowrank", "lowrank", "notears", "spectral"]
+Estimator = Literal[
+    "auto", "order", "logdet", "paper", "paper-lowrank", "lowrank", "notears", "spectral"
+]
 GraphModel = Literal["er", "sf"]
 LipschitzForm = Literal["printed", "proof", "all_factors"]
 Mechanism = Literal["linear", "mlp", "gp"]

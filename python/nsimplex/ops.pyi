@@ -118,7 +118,8 @@ def causal_edge_samples(
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
     groups: Sequence[int], targets: Tensor | None, soft: bool, kinds: Sequence[str], missing: str,
-    graph: Tensor, resampling: str, first: int, count: int, blocks: Sequence[int],
+    orient_by_noise: bool, graph: Tensor, resampling: str, first: int, count: int,
+    blocks: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
 
 def causal_effect(
@@ -141,8 +142,8 @@ def causal_fit_rows(
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
     groups: Sequence[int], targets: Tensor | None, soft: bool, kinds: Sequence[str], missing: str,
-    watch: Tensor | None = None, names: Sequence[str] | None = None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, str, float]: ...
+    orient_by_noise: bool, watch: Tensor | None = None, names: Sequence[str] | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, str, Tensor, Tensor, float, float, str, bool, bool, bool, list[str], list[str], float]: ...
 
 def causal_graph_text(
     weights: Tensor, open: Tensor | None, names: Sequence[str], format: str,
@@ -161,7 +162,7 @@ def causal_metrics(graph: Tensor, truth: Tensor) -> tuple[list[int], list[float]
 def causal_orient_by_noise(
     table: Tensor, graph: Tensor, level: float, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
-) -> tuple[Tensor, Tensor, float, float, str]: ...
+) -> tuple[Tensor, Tensor, float, float, str, bool]: ...
 
 def causal_pipeline_read(path: str) -> tuple[str, list[str], list[Tensor]]: ...
 
@@ -177,7 +178,7 @@ def causal_read_columns(
 ) -> tuple[Tensor, list[str], list[str], list[int], list[str], list[str], str]: ...
 
 def causal_refused_by_noise(
-    nonlinear: bool, groups: bool, targets: bool, kinds: bool, likelihood: bool, confidence: bool,
+    nonlinear: bool, groups: bool, targets: bool, kinds: bool, likelihood: bool,
 ) -> tuple[str, str, str]: ...
 
 def causal_sample_model(
@@ -206,7 +207,7 @@ def causal_warnings(
     sparsity: float | None, rank: int, sample: bool, seed: int, forbidden: Tensor, required: Tensor,
     tiers: Sequence[int], exogenous: Sequence[int], sinks: Sequence[int], paths: Tensor,
     groups: Sequence[int], targets: Tensor | None, soft: bool, kinds: Sequence[str], missing: str,
-    graph: Tensor, model: str, names: Sequence[str],
+    orient_by_noise: bool, graph: Tensor, model: str, names: Sequence[str],
 ) -> list[str]: ...
 
 def collapse_bound(

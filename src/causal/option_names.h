@@ -9,8 +9,9 @@
 namespace nsimplex {
 
 template <>
-inline constexpr Names<StructureEstimator, 7> kNames<StructureEstimator>{
-    {{"order", StructureEstimator::order},
+inline constexpr Names<StructureEstimator, 8> kNames<StructureEstimator>{
+    {{"auto", StructureEstimator::automatic},
+     {"order", StructureEstimator::order},
      {"logdet", StructureEstimator::logdet},
      {"paper", StructureEstimator::paper},
      {"paper-lowrank", StructureEstimator::paper_lowrank},

@@ -9,8 +9,6 @@
 #include "causal/structure/fit_arguments.h"
 #include "causal/structure/fit_watch.h"
 #include "causal/structure/noise_input.h"
-#include "causal/structure/prepare.h"
-#include "causal/structure/told_directions.h"
 #include "causal/tables/few_rows.h"
 #include "causal/tensors.h"
 #include "cli/causal_certainty.h"
@@ -36,6 +34,7 @@ CausalFitOptions options_of(const FitOptions& o, const CausalTable& table) {
   options.constraints = constraints_of(o.constraints, table.names);
   set_rows(options, table.rows, o.table.rows.soft);
   if (o.table.missing == MissingValues::likelihood) options.missing = o.table.missing;
+  options.orient_by_noise = o.orient_by_noise;
   return options;
 }
 
@@ -56,8 +55,7 @@ void check_orientation(const FitOptions& o) {
                                 .groups = !rows.groups.empty(),
                                 .targets = !rows.targets.empty(),
                                 .kinds = !rows.kinds.empty(),
-                                .likelihood = o.table.missing == MissingValues::likelihood,
-                                .confidence = o.confidence > 0});
+                                .likelihood = o.table.missing == MissingValues::likelihood});
   if (!refused) return;
   // Only --kind has another name than the argument, since each gives one.
   const std::string option = refused->argument == "kinds" ? "kind" : refused->argument;
@@ -93,54 +91,31 @@ CausalFit fit(const FitOptions& o, CausalFitOptions options, const CausalTable& 
   }
 }
 
-// Turns edges of the fit by noises, and then ranks pairs by their weights. Nothing without
-// --orient-by-noise.
-std::optional<NoiseDirections> turn_edges(const FitOptions& o, const CausalFitOptions& options,
-                                          const CausalTable& table, CausalFit& fit) {
-  if (!o.orient_by_noise || fit.interrupted) return {};
-  ProgressBar bar("orient by noise", 0, o.json);
-  int64_t done = 0;
-  const Matrix& values = table.observations.values;
-  const Matrix prepared =
-      causal::prepared_table({values.data(), values.rows(), values.cols()}, o.fit.standardise);
-  NoiseDirections found = [&] {
-    try {
-      return orient_by_noise(causal::to_tensor(prepared), fit.adjacency,
-                             {.constraints = options.constraints,
-                              .checkpoint = [&] { bar.update(done++); },
-                              .stop = interrupt::requested});
-    } catch (const c10::ValueError& error) {
-      std::string message = error.what_without_backtrace();
-      const std::string prefix = "[orient_by_noise] ";
-      if (message.starts_with(prefix)) message.replace(0, prefix.size(), "--orient-by-noise: ");
-      throw InputError(message);
-    }
-  }();
-  fit.interrupted = found.interrupted;
-  if (found.gain > 0) {
-    fit.adjacency = fit.weights = found.adjacency;
-    fit.scores = found.adjacency.abs();
-  }
-  return found;
+void report_choices(const FitOptions& o, const CausalFit& fit, RunLog& log) {
+  const std::vector<std::string>& found = fit.choices.findings;
+  if (found.empty()) return;
+  log.write("causal_choices", {{"findings", found}});
+  if (o.json) return;
+  for (const std::string& sentence : found) print(sentence + "\n");
 }
 
 void report_turned(const FitOptions& o, const NoiseDirections& found, const CausalTable& table,
                    RunLog& log) {
   const std::vector<std::string> turned = edge_names(found.turned, table.names);
-  log.write("noise_directions", {{"p_value", found.p_value},
-                                 {"gain", found.gain},
-                                 {"turned", turned},
-                                 {"findings", Json::array({found.finding})}});
+  Json said = Json::array();  // or it is one of the choices of auto
+  if (o.orient_by_noise) said.push_back(found.finding);
+  log.write(
+      "noise_directions",
+      {{"p_value", found.p_value}, {"gain", found.gain}, {"turned", turned}, {"findings", said}});
   if (o.json) return;
   for (const std::string& edge : turned) print(fmt::format("turned {}\n", printable(edge)));
-  print(found.finding + "\n");
+  if (o.orient_by_noise) print(found.finding + "\n");
 }
 
 // Says on standard error what the table has that the fit does not assume.
-void warn_of_table(const CausalTable& table, CausalFit fit, CausalFitOptions options, bool turned,
+void warn_of_table(const CausalTable& table, const CausalFit& fit, CausalFitOptions options,
                    RunLog& log) {
   if (fit.interrupted) return;
-  if (turned) fit.model = causal::kNoiseModel;
   options.names.clear();
   for (const std::string& name : table.names) options.names.push_back(quoted_name(name));
   const std::vector<std::string> found =
@@ -157,10 +132,10 @@ int run_fit(const FitOptions& o) {
   Json read{{"table", to_json(table.reading)}};
   std::optional<Matrix> truth;  // reports a fault of the truth before a long fit
   if (!o.truth.empty()) truth = table.graph(o.truth, read["truth"]);
-  const CausalFitOptions options = options_of(o, table);
+  CausalFitOptions options = options_of(o, table);
   if (causal::keeps_graph(options.estimator)) interrupt::defer();
   CausalFit result = fit(o, options, table);
-  const std::optional<NoiseDirections> directions = turn_edges(o, options, table, result);
+  options = causal::settled_options(options, result.choices);
   const std::optional<EdgeConfidence> sure = remove_rare_edges(o, options, table, result);
   const FitReport report(o, table, result, std::move(truth), std::move(read));
   RunLog log(o);
@@ -173,8 +148,9 @@ int run_fit(const FitOptions& o) {
   }
   if (!o.json) print(report.text());
   if (!o.json && o.confidence == 0) print("\n" + report.edges_text());
-  warn_of_table(table, result, options, directions && directions->gain > 0, log);
-  if (directions) report_turned(o, *directions, table, log);
+  warn_of_table(table, result, options, log);
+  report_choices(o, result, log);
+  if (result.noise) report_turned(o, *result.noise, table, log);
   if (!o.out.empty()) {
     write_graph(o.out, "graph", {table.names, report.graph()});
     io::write_text(o.out + "/scores.csv",

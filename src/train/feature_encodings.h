@@ -30,7 +30,7 @@ at::Tensor euclidean_embedding(const at::Tensor& adjacency, const CausalEmbeddin
 
 /// The options of causal encodings. Each of the three steps has those of its own function.
 struct EncodingOptions {
-  CausalFitOptions structure;
+  CausalFitOptions structure{.estimator = StructureEstimator::order};
   CausalEmbeddingOptions embedding;  ///< its dimension is replaced by the model's
   /// nodes per step: steps become epochs of M / embedding_batch steps; 0: M
   int64_t embedding_batch = 0;

@@ -27,13 +27,14 @@ Tensor rows_of(int64_t number, Resampling resampling, uint64_t seed) {
 
 TEST(EdgeConfidence, IsTheShareOfTheSamples) {
   const CausalSimulation simulated = six_columns();
+  const CausalFitOptions options{.estimator = StructureEstimator::order, .seed = 2};
   for (const Resampling resampling : {Resampling::halves, Resampling::bootstrap}) {
     const EdgeConfidence found =
-        edge_confidence(simulated.table, {.seed = 2}, {.replicates = 6, .resampling = resampling});
+        edge_confidence(simulated.table, options, {.replicates = 6, .resampling = resampling});
     Tensor edges = at::zeros({6, 6}, at::kDouble), either = edges.clone(), paths = edges.clone();
     for (int64_t number = 0; number < 6; ++number) {
       const Tensor rows = simulated.table.index_select(0, rows_of(number, resampling, 2));
-      const Tensor graph = (causal_fit(rows, {.seed = 2}).adjacency != 0).to(at::kDouble);
+      const Tensor graph = (causal_fit(rows, options).adjacency != 0).to(at::kDouble);
       edges += graph;
       either += (graph + graph.t()) > 0;
       paths += (at::matrix_exp(graph) - at::eye(6, at::kDouble)) > 1e-12;
@@ -43,7 +44,7 @@ TEST(EdgeConfidence, IsTheShareOfTheSamples) {
     EXPECT_TRUE(at::allclose(found.ancestors, paths / 6));
     EXPECT_NEAR(found.edges, edges.sum().item<double>() / 6, 1e-12);
     EXPECT_EQ(found.replicates, 6);
-    EXPECT_TRUE(found.adjacency.equal(causal_fit(simulated.table).adjacency));
+    EXPECT_TRUE(found.adjacency.equal(causal_fit(simulated.table, options).adjacency));
   }
 }
 

@@ -151,10 +151,11 @@ TEST(CausalFit, NamesWhatItCannotUse) {
   EXPECT_EQ(error_of(chain_table(), {.rank = 0}), "[causal_fit] rank: expected at least 1, got 0");
   EXPECT_EQ(
       error_of(chain_table(), {.estimator = StructureEstimator::paper_lowrank, .nonlinear = true}),
-      "[causal_fit] nonlinear: expected estimator order or logdet with it, got paper-lowrank");
+      "[causal_fit] nonlinear: expected estimator auto, order or logdet with it, got "
+      "paper-lowrank");
   EXPECT_EQ(error_of(chain_table(), {.sparsity = 0.1}),
             "[causal_fit] sparsity: expected estimator logdet, paper, paper-lowrank, lowrank, "
-            "notears or spectral with it, got order");
+            "notears or spectral with it, got auto");
   EXPECT_THAT(error_of(1e200 * chain_table(), {.estimator = StructureEstimator::paper_lowrank}),
               testing::HasSubstr("spans 1e-30 to 1e30 for paper-lowrank"));
   CausalFitOptions options;

@@ -13,7 +13,8 @@ TEST(OrientByNoise, TurnsEdgesOfAFit) {
                                                  .nodes = 12,
                                                  .noise = CausalNoise::exponential,
                                                  .seed = 5});
-  const CausalFit fit = causal_fit(made.table, {.standardise = true});
+  const CausalFit fit =
+      causal_fit(made.table, {.estimator = StructureEstimator::order, .standardise = true});
   const NoiseDirections found = orient_by_noise(made.table, fit.adjacency);
   const int64_t before = causal_metrics(fit.adjacency, made.weights).shd;
   EXPECT_LT(causal_metrics(found.adjacency, made.weights).shd, before);

@@ -164,9 +164,10 @@ TEST_F(CausalFitRows, BadRowsAndKindsAreToldInOneLine) {
       {{good, "--groups", "t", "--leave-out", "g"},
        "--groups: expected a group in row 1, got nothing"},
       {{good, "--groups", "g", "--targets", "t", "--estimator", "notears"},
-       "--targets: expected estimator order without nonlinear, which has interventions, got "
+       "--targets: expected estimator auto or order without nonlinear, which has interventions, "
+       "got "
        "notears"},
-      {{good, "--groups", "g", "--targets", "t", "--nonlinear"}, "got order with nonlinear"},
+      {{good, "--groups", "g", "--targets", "t", "--nonlinear"}, "got auto with nonlinear"},
       {{good, "--groups", "g", "--leave-out", "t", "--soft"},
        "--soft: expected targets, the interventions that are soft"},
       {{both, "--targets", "t"},
@@ -203,7 +204,7 @@ TEST_F(CausalFitRows, BadRowsAndKindsAreToldInOneLine) {
        "means"},
       {{file("l.csv", "a,b\n1,2\n3,\n0,1\n4,7\n"), "--missing", "likelihood", "--estimator",
         "logdet"},
-       "--missing: expected estimator order without nonlinear for likelihood, got logdet"}};
+       "--missing: expected estimator auto or order without nonlinear for likelihood, got logdet"}};
   for (const auto& [more, says] : cases) {
     expect_refused(with({"causal", "fit"}, more), folder_ / "none", says);
   }

@@ -153,8 +153,7 @@ TEST_F(CausalFit, RefusesWhatNoisesDoNotTakeIntoAccount) {
       {{"--groups", "x0"}, "rows of one group, got --groups"},
       {{"--targets", "x0"}, "rows without interventions, got --targets"},
       {{"--kind", "x0=count"}, "continuous columns, got --kind"},
-      {{"--missing", "likelihood"}, "a table without gaps, got --missing likelihood"},
-      {{"--confidence", "4"}, "no samples, whose graphs noises do not turn, got --confidence"}};
+      {{"--missing", "likelihood"}, "a table without gaps, got --missing likelihood"}};
   for (const auto& [options, says] : refused) {
     std::vector<std::string> words{"fit", table(), "--orient-by-noise"};
     words.insert(words.end(), options.begin(), options.end());

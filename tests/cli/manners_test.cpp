@@ -108,14 +108,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "window+sinks+topk with "
                  "it, got linear"},
         BadUsage{{"causal", "fit", "no.csv", "--rank", "3"},
-                 "--rank: expected estimator lowrank or paper-lowrank with it, got order"},
+                 "--rank: expected estimator lowrank or paper-lowrank with it, got auto"},
         BadUsage{{"causal", "fit", "no.csv", "--sample-latents"},
-                 "--sample-latents: expected estimator paper or paper-lowrank with it, got order"},
+                 "--sample-latents: expected estimator paper or paper-lowrank with it, got auto"},
         BadUsage{{"causal", "fit", "no.csv", "--sparsity", "0.1"},
                  "--sparsity: expected estimator logdet, paper, paper-lowrank, lowrank, notears or "
-                 "spectral with it, got order"},
+                 "spectral with it, got auto"},
         BadUsage{{"causal", "fit", "no.csv", "--nonlinear", "--estimator", "notears"},
-                 "--nonlinear: expected estimator order or logdet with it, got notears"},
+                 "--nonlinear: expected estimator auto, order or logdet with it, got notears"},
         BadUsage{{"causal", "fit", "no.csv", "--screen-by", "variance"},
                  "--screen-by: expected --screen with it, got variance alone"},
         BadUsage{{"verify", "--case", "nobody"}, "nobody"}, BadUsage{{"report"}, "DIR is required"},

@@ -81,10 +81,11 @@ TEST_F(EveryRun, RefusesEachFileThatItWouldWrite) {
   const std::string made = folder_ / "made", ball = folder_ / "ball";
   const Words simulate{"causal", "simulate", "--nodes", "4", "--rows", "50"};
   const std::vector<Repeated> commands{
-      {simulate, {"table.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot"}},
+      {simulate,
+       {"table.csv", "truth.csv", "truth.tsv", "truth.graphml", "truth.dot", "truth.gml"}},
       {{"causal", "fit", made + "/table.csv", "--truth", made + "/truth.csv"},
-       {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "scores.csv", "truth.csv",
-        "truth.tsv", "truth.graphml", "truth.dot"}},
+       {"graph.csv", "graph.tsv", "graph.graphml", "graph.dot", "graph.gml", "scores.csv",
+        "truth.csv", "truth.tsv", "truth.graphml", "truth.dot", "truth.gml"}},
       {{"causal", "embed", made + "/truth.csv", "--steps", "5"},
        {"embedding.safetensors", "ball.csv", "edges.tsv"}},
       {{"causal", "encode", ball + "/embedding.safetensors", "--heads", "1"},

@@ -144,9 +144,15 @@ REFERENCE: dict[str, list[Group]] = {
         Group(
             "From a table to a graph",
             "Learn which columns cause which others, and draw the graph.",
-            "CausalGraph causal_fit CausalFit edge_confidence EdgeConfidence causal_limits"
-            " TableWarning CausalLimits orient_by_noise NoiseDirections draw_graph GraphPicture"
-            " to_networkx to_igraph",
+            "CausalGraph causal_fit CausalFit FitChoices edge_confidence EdgeConfidence"
+            " causal_limits TableWarning CausalLimits orient_by_noise NoiseDirections draw_graph"
+            " GraphPicture to_networkx to_igraph",
+        ),
+        Group(
+            "What follows from a graph",
+            "Effects of one column on another, a test of a graph, and exports.",
+            "causal_effect CausalEffect PossibleEffect check_causal_graph GraphCheck PairTest"
+            " graph_text to_causal_learn to_pgmpy",
         ),
         Group(
             "Encodings for a transformer",

@@ -15,6 +15,7 @@ from .drawing import GraphPicture, draw_graph
 from .effects import (
     CausalEffect,
     GraphCheck,
+    PairTest,
     PossibleEffect,
     causal_effect,
     check_causal_graph,
@@ -51,7 +52,7 @@ from .graphs import (
 from .hooks import CausalEncoding
 from .limits import CausalLimits, VarianceOrderWarning, causal_limits
 from .noise_directions import NoiseDirections, orient_by_noise
-from .structure import CausalFit, FitInterrupted, causal_fit
+from .structure import CausalFit, FitChoices, FitInterrupted, causal_fit
 from .table_warnings import TableWarning
 
 if typing.TYPE_CHECKING:
@@ -74,10 +75,12 @@ __all__ = [
     "EdgeCurves",
     "EmbeddingWarning",
     "FewRowsWarning",
+    "FitChoices",
     "FitInterrupted",
     "GraphCheck",
     "GraphPicture",
     "NoiseDirections",
+    "PairTest",
     "PossibleEffect",
     "Sortability",
     "TableWarning",

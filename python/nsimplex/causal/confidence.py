@@ -17,7 +17,7 @@ from .._progress import progress_calls
 from .few_rows import warn_of_few_rows
 from .frames import row_labels
 from .rows import row_blocks, taken_column
-from .structure import FitCall, call_arguments, fit_quietly, table_of, takes
+from .structure import FitCall, call_arguments, fit_quietly, settled, table_of, takes
 from .table_warnings import warn_of_table
 
 _MOST = 100_000  # samples; frequencies are then exact to 0.002
@@ -163,7 +163,8 @@ def edge_confidence(call: _ConfidenceCall) -> EdgeConfidence:
     rows = len(values) if values.dim() > 0 else 0
     blocks = row_blocks("edge_confidence", blocks, rows, labels)
     warn_of_few_rows("[edge_confidence] table", values, names, stacklevel=4)
-    fitted = fit_quietly(values, arguments)
+    fitted = fit_quietly(values, arguments, names=names)
+    arguments = settled(arguments, fitted.choices)
     place = "[edge_confidence] table"
     warn_of_table(place, values, fitted.adjacency, fitted.model, arguments, names, stacklevel=4)
     with progress_calls("edge_confidence", call.progress) as told:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .column_scale import large_exponents, times_power
+
 _OF_ONE, _OF_ALL = 20, 100  # random features of each cause, and of several causes together
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of squared coefficients
 
@@ -29,7 +31,14 @@ class Curve(NamedTuple):
         return values[:, column] - self.intercept - found @ self.coefficients
 
 
-def curved_model(values: Tensor, adjacency: Tensor) -> list[Curve]:
+class CurvedModel(NamedTuple):
+    """One curve per column of values / 2^exponents, so that squares of all columns are finite."""
+
+    curves: list[Curve]
+    exponents: Tensor  #: float64 [M]
+
+
+def curved_model(values: Tensor, adjacency: Tensor) -> CurvedModel:
     """A regression of each column of values [n, M] on its causes, whose parts are straight lines,
     smooth functions of each cause and smooth functions of all causes together. Random Fourier
     features of Gaussian kernels make the functions, and generalised cross-validation chooses the
@@ -37,16 +46,20 @@ def curved_model(values: Tensor, adjacency: Tensor) -> list[Curve]:
 
     Sources: Rahimi, Recht, NeurIPS 2007; Golub, Heath, Wahba, Technometrics 1979.
     """
-    return [
+    exponents = large_exponents(values)
+    values = times_power(values, -exponents)
+    curves = [
         _curve(values, column, adjacency[:, column].nonzero().flatten())
         for column in range(values.size(1))
     ]
+    return CurvedModel(curves, exponents)
 
 
-def curved_log_likelihood(values: Tensor, model: list[Curve]) -> Tensor:
+def curved_log_likelihood(values: Tensor, model: CurvedModel) -> Tensor:
     """The log-likelihood of every row [n], with Gaussian noises."""
-    total = values.new_zeros(len(values))
-    for column, curve in enumerate(model):
+    values = times_power(values, -model.exponents)
+    total = values.new_full((len(values),), -math.log(2) * float(model.exponents.sum()))
+    for column, curve in enumerate(model.curves):
         noise = curve.noise(values, column)
         total -= 0.5 * (noise.square() / curve.variance + math.log(2 * math.pi * curve.variance))
     return total

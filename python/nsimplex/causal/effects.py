@@ -62,7 +62,7 @@ class CausalEffect(NamedTuple):
                 f"; directions are open, and the effect lies between {self.least:.4g} and "
                 f"{self.most:.4g} in {len(self.possible)} possible graphs"
             )
-        elif not self.possible[0].error:
+        elif self.possible[0].effect == self.possible[0].error == 0:
             said += "; the graph has no directed path"
         elif self.possible[0].adjustment:
             said += f", adjusted for {', '.join(self.possible[0].adjustment)}"
@@ -124,7 +124,8 @@ def causal_effect(
         Buehlmann, Annals of Statistics 2009 (open directions).
     """
     known = _rows_and_graph("causal_effect", table, graph, names, groups, targets)
-    columns = Columns(known.names, known.graph.size(1))
+    count = known.values.size(1) if known.values.dim() == 2 else 0
+    columns = Columns(known.names, count)
     i, j = (
         _place("causal_effect", argument, entry, columns)
         for argument, entry in (("cause", cause), ("effect", effect))
@@ -133,7 +134,7 @@ def causal_effect(
     figures, numbers, causes, adjustment = operators.causal_effect(
         known.values, known.graph, i, j, level, own
     )
-    shown = known.names or [f"x{column}" for column in range(known.graph.size(1))]
+    shown = known.names or [f"x{column}" for column in range(count)]
 
     def named(marks: Tensor) -> list[str]:
         return [shown[column] for column in marks.nonzero().flatten().tolist()]

@@ -33,18 +33,14 @@ from .graph_exports import to_igraph, to_networkx
 from .graphs import UsableTable
 from .limits import CausalLimits, VarianceOrderWarning, scaled_within_groups, variance_evidence
 from .linear_model import log_likelihood, regress
-from .noise_directions import check_orientation, orient_by_noise
-from .open_directions import graph_with_open_edges
+from .noise_directions import check_orientation
 from .prior_knowledge import PriorKnowledge, numbered_knowledge
-from .structure import FitInterrupted, FitOptions, fit_arguments, fit_quietly
+from .structure import FitInterrupted, FitOptions, fit_arguments, fit_quietly, settled
 from .table_limits import limits_of
-from .table_reading import FitTable
 from .table_warnings import warn_of_table
 
 #: Columns up to which a fit looks at the order of variances, in O(M^3).
 _MOST_COMPARED = 1000
-#: The model of a graph whose directions noise has told.
-_TURNED = "noise"
 
 
 @checked_methods
@@ -63,9 +59,9 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
     Args:
         estimator to sample, soft, seed: as in :func:`causal_fit`.
         orient_by_noise: reverse edges of the graph by noise that is not Gaussian, as
-            :func:`orient_by_noise` does. Where it turns edges, scores are absolute weights. It
-            needs linear effects, continuous columns without gaps, and rows of one group without
-            interventions. Samples of ``confidence`` are not turned, and are refused.
+            :func:`orient_by_noise` does, here and in the samples of ``confidence``. Where it turns
+            edges, scores are absolute weights. It needs linear effects, continuous columns without
+            gaps, and rows of one group without interventions.
         kinds: as in :func:`causal_fit`, for all columns of the table, or for some by name or
             number. Binary and category columns of a data frame may hold words.
         missing, drop: as in :func:`usable_table`; "likelihood" is that of :func:`causal_fit`.
@@ -85,7 +81,8 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
     a column of words, its words; their places are the numbers); ``row_columns_`` (names of the
     columns with groups and targets; other tables may have them and need not); ``adjacency_`` and
     ``scores_`` [M, M]; ``cpdag_`` [M, M], the edges, with both entries of those whose direction the
-    data and prior knowledge leave open; and ``model_``. With ``orient_by_noise`` it sets
+    data and prior knowledge leave open; ``model_``; and ``choices_``, a :class:`FitChoices`, whose
+    ``findings`` say why "auto" chose what it chose. If noises were asked for directions, it sets
     ``noise_directions_``, a :class:`NoiseDirections`. With ``confidence`` it sets ``confidence_``,
     an :class:`EdgeConfidence` of the graph before ``min_frequency``, and its ``frequencies_``.
     """
@@ -198,15 +195,15 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The Gaussian log-likelihood of another table, in its units, under the model of the graph:
-        each column is regressed on its causes, by smooth functions with ``nonlinear`` and by lines
-        otherwise. Mean over the rows without missing values, so that a search over parameters can
-        compare graphs on rows that did not make them. Columns of ``kinds`` count as numbers.
+        each column is regressed on its causes, by smooth functions if effects are curves and by
+        lines otherwise. Mean over the rows without missing values, so that a search over parameters
+        can compare graphs on rows that did not make them. Columns of ``kinds`` count as numbers.
 
         A model that was fitted with groups has the slopes within groups and one intercept for all
         rows, because new rows may be of other groups. Differences between groups then count as
         noise, so the score is lower than that of a fit without groups if groups differ much.
         Compare scores of fits that all have groups, or of fits that all have none."""
-        lacks = not hasattr(self, "linear_") or (self.nonlinear and not hasattr(self, "curves_"))
+        lacks = not hasattr(self, "linear_") or (self._curved() and not hasattr(self, "curves_"))
         if hasattr(self, "adjacency_") and lacks:
             raise NotFittedError(
                 f"[{type(self).__name__}] score: expected the model of a fit, which neither a "
@@ -280,11 +277,6 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
         tags.input_tags.allow_nan = self.missing != "refuse"
         return tags
 
-    @property
-    def _table(self) -> FitTable:
-        """The table of the fit, by which others are read."""
-        return FitTable(self)
-
     def _fitted(self, name: str) -> Any:
         return self._table.fitted(name)
 
@@ -319,6 +311,7 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
             soft=self.soft,
             kinds=kinds,
             missing="likelihood" if self.missing == "likelihood" else "refuse",
+            orient_by_noise=self.orient_by_noise,
             **known,
             **rows,
         )
@@ -335,16 +328,17 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
             said = f"X:{said.removeprefix('table:')}" if said.startswith("table:") else said
             raise ValueError(f"[{label}] {said}") from None
         self.adjacency_, self.scores_, self.model_ = fitted.adjacency, fitted.scores, fitted.model
-        for name in ("confidence_", "frequencies_", "noise_directions_", "cpdag_"):
+        self.cpdag_, self.choices_ = fitted.cpdag, fitted.choices
+        for name in ("confidence_", "frequencies_", "noise_directions_"):
             self.__dict__.pop(name, None)
-        # Ctrl-C leaves a fitted graph: here, while edges are turned, and in one of the samples.
+        if fitted.noise is not None:
+            self.noise_directions_ = fitted.noise
+        # Ctrl-C leaves a fitted graph: here, and in one of the samples.
         scaled = self._table.scaled(kept.values)
         self._regress(scaled, rows)
         if stopped is not None:
             raise stopped
-        if self.orient_by_noise:
-            self._turn_edges(scaled, known)
-            self._regress(scaled, rows)
+        arguments = settled(arguments, fitted.choices)
         if self.confidence:
             self.confidence_ = confidence_of(
                 kept.values,
@@ -361,20 +355,19 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
             self.frequencies_ = self.confidence_.frequencies
         if self.min_frequency is not None:
             self.adjacency_ = self.confidence_.stable(self.min_frequency)
+            kept_edges = self.adjacency_ != 0
+            self.cpdag_ = self.cpdag_ & (kept_edges | kept_edges.T)
             self._regress(scaled, rows)
-        graph, model = fitted.adjacency, fitted.model
-        if self.orient_by_noise and self.noise_directions_.gain > 0:
-            graph, model = self.noise_directions_.adjacency, _TURNED
-        warn_of_table(f"[{label}] X", kept.values, graph, model, arguments, named, stacklevel=4)
-        self.cpdag_ = graph_with_open_edges(
-            self.adjacency_,
-            self.model_,
-            known,
-            standardise=self.standardise,
-            targets=rows["targets"],
-            other=bool(kinds) or getattr(self, "noise_directions_", None) is not None,
+        warn_of_table(
+            f"[{label}] X",
+            kept.values,
+            fitted.adjacency,
+            fitted.model,
+            arguments,
+            named,
+            stacklevel=4,
         )
-        if kinds or len(self.adjacency_) > _MOST_COMPARED:
+        if fitted.choices.kinds or len(self.adjacency_) > _MOST_COMPARED:
             return
         if self.standardise and rows["groups"]:
             scaled = scaled_within_groups(scaled, rows["groups"])
@@ -384,16 +377,9 @@ class CausalGraph(FittedModel, TransformerMixin, BaseEstimator, FitOptions):
     def _regress(self, values: Tensor, rows: dict[str, Any]) -> None:
         """Fits the models by which ``score`` compares tables."""
         self.linear_ = regress(values, self.adjacency_, **rows)
-        curved = self.nonlinear and not rows["groups"]
+        curved = self._curved() and not rows["groups"]
         self.curves_ = curved_model(values, self.adjacency_) if curved else None
 
-    def _turn_edges(self, values: Tensor, known: dict[str, Any]) -> None:
-        """Turns edges of the fit by the noises of the table, and ranks pairs by their weights."""
-        try:
-            found = orient_by_noise(values, self.adjacency_, **known)
-        except ValueError as error:
-            why = str(error).removeprefix("[orient_by_noise] ")
-            raise ValueError(f"[{type(self).__name__}] orient_by_noise: {why}") from None
-        if found.gain > 0:
-            self.adjacency_, self.scores_ = found.adjacency, found.adjacency.abs()
-        self.noise_directions_ = found
+    def _curved(self) -> bool:
+        """Whether the fit has curved effects, by its options or its choice."""
+        return self.nonlinear or (hasattr(self, "choices_") and self.choices_.nonlinear)

@@ -31,7 +31,10 @@ class FittedModel:
     Numbers are in the units of the table of the fit, also with ``standardise``.
     """
 
-    _table: FitTable
+    @property
+    def _table(self) -> FitTable:
+        """The table of the fit, by which others are read."""
+        return FitTable(self)
 
     @checked(name="CausalGraph")
     def effect(
@@ -189,9 +192,11 @@ def _has_lines(graph: Tensor) -> bool:
 
 
 def _check_linear(table: FitTable, method: str) -> None:
-    if table.of.nonlinear:
+    if table.of._curved():
+        got = "nonlinear=True" if table.of.nonlinear else 'curves, which "auto" chose'
         raise ValueError(
-            f"[{table.label}] {method}: expected a fit with linear effects, got nonlinear=True"
+            f"[{table.label}] {method}: expected a fit with linear effects, got {got}; "
+            'estimator="order" without nonlinear fits lines'
         )
     kinds = [kind for _, kind in table.pairs_of_kinds() if kind != "continuous"]
     if kinds:
@@ -244,7 +249,8 @@ def _column(table: FitTable, argument: str, entry: Any, columns: Any) -> int:
 def _interventions(table: FitTable, do: Mapping[Any, float]) -> tuple[list[int], list[float]]:
     """The columns that are set, by their numbers among those kept, and the values."""
     known = columns_of_fit(table)
-    columns, values = [], []
+    columns: list[int] = []
+    values: list[float] = []
     for entry, value in do.items():
         if is_bool(value) or not isinstance(value, numbers.Real):
             raise TypeError(

@@ -80,7 +80,8 @@ def to_pgmpy(graph: Any, names: Names | None = None) -> Any:
             f"to_pgmpy needs pgmpy: python -m pip install pgmpy ({error})"
         ) from None
     lines = open_edges(graph, whole)
-    arrows, loose = [], []
+    arrows: list[tuple[str, str]] = []
+    loose: list[tuple[str, str]] = []
     for i, j in _single(whole):
         (loose if lines[i, j] else arrows).append((whole.names[i], whole.names[j]))
     made = PDAG(directed_ebunch=arrows, undirected_ebunch=loose) if loose else DAG(arrows)

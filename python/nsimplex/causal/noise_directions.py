@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-from torch import Tensor
+from typing import Any
 
 from .._arguments import checked
 from .._library import operators
 from .arrays import graph_matrix, read_columns
 from .columns import Columns, Names, Pairs, Tiers
 from .prior_knowledge import PriorKnowledge, numbered_knowledge
-from .structure import edge_pairs
-
-
-class NoiseDirections(NamedTuple):
-    """A causal graph whose directions take account of the shape of the noise."""
-
-    adjacency: Tensor  #: float64 [M, M]: coefficients of the regressions; 0 means no edge
-    turned: list[tuple[int, int]]  #: edges (cause, effect) of the result that were reversed
-    gain: float  #: decrease of the cost from the given graph
-    p_value: float  #: of the hypothesis that all noises of the given graph are Gaussian
-    finding: str = ""  #: what was done, and why, in a sentence; older files have none
+from .structure import NoiseDirections, edge_pairs
 
 
 @checked
@@ -95,11 +83,11 @@ def orient_by_noise(
     )
     known = numbered_knowledge("orient_by_noise", own, columns)
     pairs = {name: edge_pairs(known[name]) for name in ("forbidden", "required", "paths")}
-    adjacency, turned, gain, p_value, finding = operators.causal_orient_by_noise(
+    adjacency, turned, *found = operators.causal_orient_by_noise(
         values, given, level, **(known | pairs)
     )
     return NoiseDirections(
-        adjacency, [(cause, effect) for cause, effect in turned.tolist()], gain, p_value, finding
+        adjacency, [(cause, effect) for cause, effect in turned.tolist()], *found
     )
 
 
@@ -113,7 +101,6 @@ def check_orientation(label: str, fit: Any, *, groups: bool, targets: bool, kind
         targets,
         kinds,
         fit.missing == "likelihood",
-        bool(fit.confidence),
     )
     if expected:
         got = f'{argument}="{value}"' if value else argument

@@ -36,6 +36,7 @@ _OF_THE_FIT = (
     "confidence_",
     "frequencies_",
     "noise_directions_",
+    "choices_",
     "cpdag_",
 )
 

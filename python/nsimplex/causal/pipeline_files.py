@@ -19,8 +19,8 @@ from .._arguments import check_parameters, describe
 from .._printable import printable
 from .confidence import EdgeConfidence
 from .linear_model import LinearModel
-from .noise_directions import NoiseDirections
 from .saved_values import as_kinds, as_plain
+from .structure import FitChoices, NoiseDirections
 
 __all__ = ["fitted_state", "read_state", "saved_parameters"]
 
@@ -112,6 +112,8 @@ def fitted_state(pipeline: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
     text = {name: found[name] for name in _PLAIN if name in found}
     if "feature_names_in" in text:
         text["feature_names_in"] = list(text["feature_names_in"])
+    if hasattr(pipeline, "choices_"):
+        text["choices"] = pipeline.choices_._asdict()
     tensors = {name: found[name].to_dense().double() for name in _TENSORS if name in found}
     for part, (_, fields) in _PARTS.items():
         if part not in found:
@@ -149,7 +151,7 @@ def read_state(cls: Any, text: str, names: Sequence[str], tensors: Sequence[Tens
     pipeline = _constructed(cls, dict(plain["parameters"]), plain.get("names", []))
     for name, value in _attributes(plain, kept).items():
         setattr(pipeline, f"{name}_", value)
-    if hasattr(pipeline, "linear_") and not pipeline.nonlinear:  # files do not hold curves
+    if hasattr(pipeline, "linear_") and not pipeline._curved():  # files do not hold curves
         pipeline.curves_ = None
     if "output" in plain:
         kind = plain["output"]
@@ -228,6 +230,17 @@ def _check_plain(plain: dict[str, Any]) -> None:
     check("row_columns", "texts", _texts)
     check("model", "a text", lambda text: isinstance(text, str))
     check(
+        "choices",
+        "nonlinear, orient_by_noise, kinds and findings",
+        lambda own: (
+            isinstance(own, dict)
+            and list(own) == list(FitChoices._fields)
+            and all(isinstance(own[name], bool) for name in ("nonlinear", "orient_by_noise"))
+            and _texts(own["kinds"])
+            and _texts(own["findings"])
+        ),
+    )
+    check(
         "rows_of_fit",
         "names of columns of groups and targets",
         lambda own: (
@@ -283,6 +296,8 @@ def _check_tensors(plain: dict[str, Any], kept: Mapping[str, Tensor]) -> None:
 def _attributes(plain: dict[str, Any], kept: Mapping[str, Tensor]) -> dict[str, Any]:
     """The fitted attributes, by their names without the underscore."""
     found = {name: plain[name] for name in _PLAIN if name in plain}
+    if "choices" in plain:
+        found["choices"] = FitChoices(**plain["choices"])
     found |= {name: tensor for name, tensor in kept.items() if name in _TENSORS}
     if "cpdag" in found:
         found["cpdag"] = found["cpdag"] != 0
@@ -333,4 +348,7 @@ def _numbers(part: str, numbers: Any, columns: int) -> dict[str, Any]:
         _require(type(value) is float, f"noise_directions.{name}", "a number", value)
     finding = numbers.get("finding", "")  # older files have none
     _require(isinstance(finding, str), "noise_directions.finding", "a sentence", finding)
-    return {"turned": [tuple(pair) for pair in turned or []], **figures, "finding": finding}
+    told = numbers.get("told", False)
+    _require(isinstance(told, bool), "noise_directions.told", "true or false", told)
+    pairs = [tuple(pair) for pair in turned or []]
+    return {"turned": pairs, **figures, "finding": finding, "told": told}

@@ -29,6 +29,28 @@ _Call = TypeVar("_Call")
 _Result = TypeVar("_Result")
 
 
+class NoiseDirections(NamedTuple):
+    """A causal graph whose directions take account of the shape of the noise."""
+
+    adjacency: Tensor  #: float64 [M, M]: coefficients of the regressions; 0 means no edge
+    turned: list[tuple[int, int]]  #: edges (cause, effect) of the result that were reversed
+    gain: float  #: decrease of the cost from the given graph
+    p_value: float  #: of the hypothesis that all noises of the given graph are Gaussian
+    finding: str = ""  #: what was done, and why, in a sentence; older files have none
+    #: noises tell the directions: they are not Gaussian, and edges were turned or the noises of the
+    #: graph are independent
+    told: bool = False
+
+
+class FitChoices(NamedTuple):
+    """What a fit assumed about the table; the estimator "auto" chose it."""
+
+    nonlinear: bool = False  #: effects are curves
+    orient_by_noise: bool = False  #: noises that are not Gaussian tell directions
+    kinds: Sequence[str] = ()  #: of the columns; empty if all are continuous
+    findings: Sequence[str] = ()  #: per choice of "auto", a sentence that says why
+
+
 class CausalFit(NamedTuple):
     """A causal graph of M columns. Entry ``[i, j]`` belongs to the edge i -> j, in x_j = sum_i x_i
     A_ij + noise."""
@@ -40,6 +62,11 @@ class CausalFit(NamedTuple):
     model: str  #: the model that the estimator chose, or the estimator's name
     seconds: float  #: duration of the fit
     interrupted: bool = False  #: Ctrl-C ended the search: the best graph so far
+    #: bool [M, M]: the edges, with both entries of those whose direction the model, interventions
+    #: and prior knowledge leave open. With more than 1,000 columns all edges have their direction.
+    cpdag: Tensor = torch.empty(0)
+    noise: NoiseDirections | None = None  #: what noises said, if they were asked
+    choices: FitChoices = FitChoices()
 
 
 class FitInterrupted(KeyboardInterrupt):
@@ -66,7 +93,7 @@ class FitOptions:
     """The options of a fit that are the same for every table; :func:`causal_fit` describes them.
     Functions, estimators and pipelines have these fields, and nothing else in Python lists them."""
 
-    estimator: Estimator = "order"
+    estimator: Estimator = "auto"
     nonlinear: bool = False
     standardise: bool = False
     threshold: float | None = None
@@ -87,6 +114,7 @@ class FitCall(PriorKnowledge, FitOptions):
     soft: bool = False
     kinds: Kinds | None = None
     missing: Missing = "refuse"
+    orient_by_noise: bool = False
     progress: bool | Callable[[int, int], Any] | None = None
 
 
@@ -118,13 +146,15 @@ def causal_fit(call: FitCall) -> CausalFit:
     Args:
         table: [n, M], observations in rows: n >= 2, M >= 2, finite, no column constant: a tensor,
             an array, a data frame. Converted to float64.
-        estimator: "order", "logdet", "paper", "paper-lowrank", "lowrank", "notears" or "spectral";
-            docs/causal/structure.md lists the assumptions of each.
-        nonlinear: use nonlinear regressions ("order" and "logdet").
+        estimator: "auto", "order", "logdet", "paper", "paper-lowrank", "lowrank", "notears" or
+            "spectral"; docs/causal/structure.md lists the assumptions of each. "auto" is "order"
+            with the kinds of columns, curves and directions by noise that the table calls for;
+            ``choices`` of the result says why.
+        nonlinear: use nonlinear regressions ("auto", "order" and "logdet").
         standardise: divide columns by their standard deviation first; weights then refer to the
             scaled columns.
-        threshold: drop edges with a smaller |weight|; None: 0.2, or 0 with "order".
-        sparsity: weight of the l1 norm, which "order" does not have; None: the estimator's own.
+        threshold: drop edges with a smaller |weight|; None: 0.2, or 0 with "auto" and "order".
+        sparsity: weight of the l1 norm, which these two do not have; None: the estimator's own.
         rank: columns of the factors of "lowrank" and "paper-lowrank"; others refuse another one.
         sample: "paper" and "paper-lowrank" draw their latent variables instead of using the means.
         seed: seed of random starts, initial weights and batches.
@@ -147,18 +177,21 @@ def causal_fit(call: FitCall) -> CausalFit:
         targets: the column that was intervened on in each row: None or -1 for none, or a list of
             several; or the name of a column that has them, as for ``groups``. A mask of rows is
             refused: ``np.where(mask, column, -1)`` has the numbers. Such a row is left out of the
-            regression of that column. "order" without ``nonlinear`` only.
+            regression of that column. "auto" and "order" without ``nonlinear`` only.
         soft: interventions keep the causes of their column; they give it an intercept and a noise
             variance of its own.
         kinds: how each column is regressed on its causes: "continuous" (linear), "binary" (two
             values) and "category" (at most 30 values, in any order) by a multinomial logit, "count"
             as a negative binomial count with a log link, in which it is a cause as log(1 + x). One
             kind per column, or those of some columns by number or name; the others are continuous.
-            A data frame may have words in binary and category columns. "order" without
-            ``nonlinear`` only. The weight of a category is the length of its coefficients.
+            A data frame may have words in binary and category columns. "auto" and "order" without
+            ``nonlinear`` only. The weight of a category is the length of its coefficients. None:
+            all continuous, or what "auto" finds in the values.
         missing: "refuse", or "likelihood": nan in the table is a missing value, and the Gaussian
             likelihood of all values that are there gives the covariance, by expectation and
-            maximisation. "order" without ``nonlinear`` only, and continuous columns.
+            maximisation. "auto" and "order" without ``nonlinear`` only, and continuous columns.
+        orient_by_noise: let :func:`orient_by_noise` turn edges of the graph. It needs linear
+            effects, continuous columns without gaps, and rows of one group without interventions.
         progress: a bar on standard error, unless the fit takes less than a second. None: on a
             terminal and in a notebook; True: as lines elsewhere, too; False: none. A function is
             called about ten times per second, and at the end, with the number of steps that are
@@ -169,8 +202,8 @@ def causal_fit(call: FitCall) -> CausalFit:
     Raises:
         ValueError, TypeError: the message names the argument, the expected value and the value
             received.
-        FitInterrupted: Ctrl-C ended "order" or "spectral"; the exception has the best graph so far.
-            It is a KeyboardInterrupt, which other estimators raise.
+        FitInterrupted: Ctrl-C ended "auto", "order" or "spectral"; the exception has the best graph
+            so far. It is a KeyboardInterrupt, which other estimators raise.
 
     Warns:
         TableWarning: the table has something that the fit does not assume; the message says what.
@@ -180,9 +213,9 @@ def causal_fit(call: FitCall) -> CausalFit:
     values, names, arguments = call_arguments("causal_fit", call)
     warn_of_few_rows("[causal_fit] table", values, names, stacklevel=4)
     with progress_calls("causal_fit", call.progress) as told:
-        fitted = fit_quietly(values, arguments, told)
-    place = "[causal_fit] table"
-    warn_of_table(place, values, fitted.adjacency, fitted.model, arguments, names, stacklevel=4)
+        fitted = fit_quietly(values, arguments, told, names)
+    place, known = "[causal_fit] table", settled(arguments, fitted.choices)
+    warn_of_table(place, values, fitted.adjacency, fitted.model, known, names, stacklevel=4)
     return fitted
 
 
@@ -224,6 +257,7 @@ def call_arguments(function: str, call: FitCall) -> tuple[Tensor, list[str], dic
         soft=call.soft,
         kinds=column_kinds(function, call.kinds, columns),
         missing=call.missing,
+        orient_by_noise=call.orient_by_noise,
     )
     return values, names, arguments
 
@@ -243,6 +277,7 @@ def fit_arguments(
     soft: bool = False,
     kinds: Sequence[str] = (),
     missing: str = "refuse",
+    orient_by_noise: bool = False,
 ) -> dict[str, Any]:
     """The arguments of operators that fit a graph, after the table. Columns are numbers."""
     return {each.name: getattr(options, each.name) for each in fields(FitOptions)} | {
@@ -258,7 +293,16 @@ def fit_arguments(
         "soft": soft,
         "kinds": list(kinds),
         "missing": missing,
+        "orient_by_noise": orient_by_noise,
     }
+
+
+def settled(arguments: dict[str, Any], choices: FitChoices) -> dict[str, Any]:
+    """The arguments with what the estimator "auto" chose in their place."""
+    if arguments["estimator"] != "auto":
+        return arguments
+    own = {name: getattr(choices, name) for name in ("nonlinear", "orient_by_noise", "kinds")}
+    return arguments | own | {"estimator": "order"}
 
 
 def fit_quietly(
@@ -270,12 +314,31 @@ def fit_quietly(
     """:func:`causal_fit` of float64 values without its warning. Errors have the ``names`` of the
     columns, or else their numbers. Threads may call it at the same time."""
     answer, early, reason = run_watched(values, arguments | {"names": [*names]}, progress)
-    fitted = CausalFit(*answer)._replace(interrupted=early)
+    fitted = _fit_of(answer, early)
     if isinstance(reason, KeyboardInterrupt) or (early and reason is None):
         raise FitInterrupted(fitted) from None
     if reason is not None:
         raise reason
     return fitted
+
+
+def _fit_of(answer: Sequence[Any], interrupted: bool) -> CausalFit:
+    adjacency, weights, scores, removed, model, cpdag, turned, *rest, seconds = answer
+    gain, p_value, finding, told, *chosen = rest
+    pairs = [(cause, effect) for cause, effect in turned.tolist()]
+    directions = NoiseDirections(adjacency, pairs, gain, p_value, finding, told)
+    return CausalFit(
+        adjacency,
+        weights,
+        scores,
+        removed,
+        model,
+        seconds,
+        interrupted,
+        cpdag,
+        directions if finding else None,
+        FitChoices(*chosen),
+    )
 
 
 def target_pairs(targets: Sequence[Sequence[int]]) -> Tensor | None:

@@ -37,6 +37,7 @@ from .analyses import (
 from .ball import ball_section, placement_sections
 from .causal import (
     certainty_sections,
+    effect_sections,
     embedded_sections,
     fit_headline,
     fit_sections,
@@ -80,9 +81,11 @@ _SECTIONS: list[tuple[Callable[[list[Folder]], list[str]], str, str]] = [
     (fit_sections, "fit", ""),
     (
         certainty_sections,
-        "confidence edge_confidence causal_limits noise_directions causal_warnings",
+        "causal_choices confidence edge_confidence causal_limits noise_directions causal_warnings"
+        " graph_check",
         "",
     ),
+    (effect_sections, "effect", "Total effects"),
     (simulated_sections, "simulate", "Made-up tables"),
     (embedded_sections, "embed", "Embedded graph"),
     (placement_sections, "structure placement placement_mean", "Graphs in the ball"),

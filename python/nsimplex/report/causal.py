@@ -208,6 +208,24 @@ def certainty_sections(folders: list[Folder]) -> list[str]:
     return sections
 
 
+def effect_sections(folders: list[Folder]) -> list[str]:
+    """The total effects of a folder: an interval per cause, and the range of open directions."""
+    sections = []
+    for folder in folders:
+        body = [
+            [
+                f"{row.get('cause')} → {row.get('affected')}",
+                amount(number(row, "effect"), 4),
+                f"{amount(number(row, 'low'), 4)} to {amount(number(row, 'high'), 4)}",
+                f"{amount(number(row, 'least'), 4)} to {amount(number(row, 'most'), 4)}",
+            ]
+            for row in folder.rows
+        ]
+        head = ["effect of", "total effect", "interval", "possible"]
+        sections.append(section(f"Total effects: {folder.name}", table(head, body)))
+    return sections
+
+
 def simulated_sections(folders: list[Folder]) -> list[str]:
     return [_simulated([row for folder in folders for row in folder.rows])]
 

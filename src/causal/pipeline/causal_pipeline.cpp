@@ -10,8 +10,8 @@
 
 #include "causal/pipeline/pipeline_file.h"
 #include "causal/pipeline/pipeline_parameters.h"
+#include "causal/structure/fit_arguments.h"
 #include "causal/structure/noise_input.h"
-#include "causal/structure/prepare.h"
 #include "causal/tables/screen_columns.h"
 #include "causal/tables/table_arguments.h"
 #include "causal/tables/usable_table.h"
@@ -63,8 +63,7 @@ void check_orientation(const CausalPipelineOptions& o, const std::vector<ColumnK
                         .targets = !rows.targets.empty(),
                         .kinds = std::ranges::any_of(
                             kinds, [](auto kind) { return kind != ColumnKind::continuous; }),
-                        .likelihood = o.missing == MissingValues::likelihood,
-                        .confidence = o.confidence > 0});
+                        .likelihood = o.missing == MissingValues::likelihood});
   TORCH_CHECK_VALUE(!refused, "[CausalPipeline] orient_by_noise: expected ", refused->expected,
                     ", got ", refused->argument, refused->value.empty() ? "" : " ", refused->value);
 }
@@ -122,22 +121,10 @@ CausalFitOptions fit_options(const CausalPipelineOptions& o, const UsableTable& 
   options.groups = of_kept(rows.groups, kept.rows);
   options.targets = of_kept(rows.targets, kept.rows);
   if (o.orient_by_noise) check_orientation(o, kinds, rows);
+  options.orient_by_noise = o.orient_by_noise;
   options.kinds = of_kept(kinds, kept.columns);
   if (o.missing == MissingValues::likelihood) options.missing = o.missing;
   return options;
-}
-
-// Turns edges by the noises of the table, and ranks pairs by their weights.
-void turn_edges(const CausalFitOptions& options, const UsableTable& kept,
-                CausalPipelineState& state) {
-  const Matrix& values = kept.values;
-  const Tensor prepared =
-      to_tensor(prepared_table({values.data(), values.rows(), values.cols()}, options.standardise));
-  const NoiseDirections found =
-      orient_by_noise(prepared, state.adjacency, {.constraints = options.constraints});
-  if (found.gain <= 0) return;
-  state.adjacency = found.adjacency;
-  state.scores = found.adjacency.abs();
 }
 
 // Means and deviations of the values that are there, for columns of any scale.
@@ -168,10 +155,10 @@ CausalPipelineState learned_state(const CausalPipelineOptions& o, UsableTable ke
                             .tangents = {},
                             .generality = {},
                             .confidence = {}};
-  if (o.orient_by_noise) turn_edges(options, kept, state);
   if (o.confidence > 0) {
-    state.confidence = edge_confidence(values, state.adjacency, options,
-                                       {.replicates = o.confidence, .resampling = o.resampling});
+    state.confidence =
+        edge_confidence(values, state.adjacency, settled_options(options, fitted.choices),
+                        {.replicates = o.confidence, .resampling = o.resampling});
     if (o.min_frequency) state.adjacency = state.confidence->stable(*o.min_frequency);
   }
   return state;

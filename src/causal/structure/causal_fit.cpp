@@ -15,6 +15,7 @@
 #include "causal/graph/acyclic.h"
 #include "causal/graph/edge_constraints.h"
 #include "causal/option_names.h"
+#include "causal/structure/automatic_fit.h"
 #include "causal/structure/cape_structure.h"
 #include "causal/structure/estimators.h"
 #include "causal/structure/fit_arguments.h"
@@ -23,6 +24,7 @@
 #include "causal/structure/nonlinear_order.h"
 #include "causal/structure/prepare.h"
 #include "causal/structure/row_statistics.h"
+#include "causal/structure/told_directions.h"
 #include "causal/tables/column_error.h"
 #include "causal/tensors.h"
 #include "support/error.h"
@@ -40,6 +42,7 @@ constexpr double kThreshold = 0.2;  // that of the paper
 // One case per estimator.
 Structure estimate(TableView table, const CausalFitOptions& options) {
   switch (options.estimator) {
+    case StructureEstimator::automatic:
     case StructureEstimator::order:
       return options.nonlinear ? fit_nonlinear_order(table, options) : fit_order(table, options);
     case StructureEstimator::logdet:
@@ -58,8 +61,8 @@ Structure estimate(TableView table, const CausalFitOptions& options) {
 }
 
 double threshold_of(const CausalFitOptions& options) {
-  // The estimator `order` selects edges by BIC and needs no threshold.
-  const double usual = options.estimator == StructureEstimator::order ? 0 : kThreshold;
+  // The estimators `auto` and `order` select edges by BIC and need no threshold.
+  const double usual = is_order(options.estimator) ? 0 : kThreshold;
   return options.threshold.value_or(usual);
 }
 
@@ -130,7 +133,7 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
   const AllowedEdges edges(options.constraints, raw.cols());
   const double threshold = threshold_of(options);
   const Matrix table = table_of(raw, options);
-  if (options.estimator != StructureEstimator::order && !options.standardise) {
+  if (!is_order(options.estimator) && !options.standardise) {
     require_moderate_scale(raw, std::string(name_of(options.estimator)));
   }
   bool interrupted = false;
@@ -156,7 +159,10 @@ CausalFit fit(TableView raw, const CausalFitOptions& options) {
           edge_table(removed),
           structure.model,
           watch.seconds(),
-          interrupted};
+          interrupted,
+          {},
+          {},
+          {options.nonlinear, false, options.kinds, {}}};
 }
 
 // fit() with the paths of the constraints. One that is not found becomes a required edge.
@@ -181,6 +187,36 @@ CausalFit fit_with_paths(TableView raw, CausalFitOptions options) {
   }
 }
 
+// Turns edges of a fit by noises, and then ranks pairs by their weights.
+void turn_edges(CausalFit& fit, TableView raw, const CausalFitOptions& options) {
+  const Stopwatch watch;
+  NoiseDirections found = directions_by_noise(
+      to_tensor(prepared_table(raw, options.standardise)), fit.adjacency,
+      {.constraints = options.constraints, .checkpoint = options.checkpoint, .stop = options.stop});
+  fit.interrupted = found.interrupted;
+  if (found.gain > 0) {
+    fit.adjacency = fit.weights = found.adjacency;
+    fit.scores = found.adjacency.abs();
+  }
+  if (found.told) fit.model = kNoiseModel;
+  fit.choices.orient_by_noise = true;
+  fit.noise = std::move(found);
+  fit.seconds += watch.seconds();
+}
+
+CausalFit fit_with_noise(TableView raw, const CausalFitOptions& options) {
+  CausalFit found = fit_with_paths(raw, options);
+  if (options.orient_by_noise && !found.interrupted) turn_edges(found, raw, options);
+  return found;
+}
+
+Tensor open_graph(const CausalFit& fit, const Tensor& table, const CausalFitOptions& options) {
+  constexpr int64_t kMostColumns = 1000;  // in O(M^3)
+  if (table.size(1) > kMostColumns) return fit.adjacency.ne(0);
+  const bool scaled = options.standardise || (options.kinds.empty() && has_one_variance(table));
+  return told_graph(fit, options, scaled);
+}
+
 }  // namespace
 
 CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
@@ -189,8 +225,18 @@ CausalFit causal_fit(const Tensor& table, const CausalFitOptions& options) {
     if (!options.names.empty()) {
       require_one_per_column("names", options.names.size(), values.size(1));
     }
-    return naming_columns(options.names,
-                          [&] { return fit_with_paths(view_matrix(values), options); });
+    return naming_columns(options.names, [&] {
+      const TableView raw = view_matrix(values);
+      const Stopwatch watch;
+      check_fit_options(options, raw.rows(), raw.cols());
+      const auto learn = [&](const CausalFitOptions& own) { return fit_with_noise(raw, own); };
+      CausalFit found = options.estimator == StructureEstimator::automatic
+                            ? automatic_fit(raw, options, learn)
+                            : learn(options);
+      found.cpdag = open_graph(found, values, settled_options(options, found.choices));
+      found.seconds = watch.seconds();
+      return found;
+    });
   });
 }
 
@@ -199,7 +245,11 @@ namespace {
 
 using at::Tensor;
 
-using Answer = std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, double>;
+// The fit; the edges that noises turned, their gain, p-value, finding, and whether they tell
+// directions, or no finding; what the fit chose; and its seconds.
+using Answer = std::tuple<Tensor, Tensor, Tensor, Tensor, std::string, Tensor, Tensor, double,
+                          double, std::string, bool, bool, bool, std::vector<std::string>,
+                          std::vector<std::string>, double>;
 
 struct FitCall {
   Tensor table;
@@ -231,14 +281,32 @@ Answer fit_rows(const FitCall& call) {
   };
   CausalFit result = causal_fit(values, options);
   if (result.interrupted) watched.ended_early();
-  return {result.adjacency, result.weights, result.scores,
-          result.removed,   result.model,   result.seconds};
+  const NoiseDirections noise = result.noise.value_or(NoiseDirections{});
+  std::vector<std::string> kinds;
+  for (const ColumnKind kind : result.choices.kinds) kinds.emplace_back(name_of(kind));
+  return {result.adjacency,
+          result.weights,
+          result.scores,
+          result.removed,
+          result.model,
+          result.cpdag,
+          noise.turned.defined() ? noise.turned : edge_table({}),
+          noise.gain,
+          noise.p_value,
+          noise.finding,
+          noise.told,
+          result.choices.nonlinear,
+          result.choices.orient_by_noise,
+          kinds,
+          result.choices.findings,
+          result.seconds};
 }
 
 TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::string schema = "causal_fit_rows(Tensor table, " + fit_schema() +
                              ", Tensor(a!)? watch=None, str[]? names=None) -> (Tensor, Tensor, "
-                             "Tensor, Tensor, str, float)";
+                             "Tensor, Tensor, str, Tensor, Tensor, float, float, str, bool, "
+                             "bool, bool, str[], str[], float)";
   m.def(schema.c_str(), TORCH_FN(flat<&fit_rows>));
 }
 

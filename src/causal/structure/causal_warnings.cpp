@@ -251,7 +251,8 @@ std::vector<std::string> causal_warnings(const Tensor& table, const CausalFit& f
     }
     CausalFit own = fit;
     own.adjacency = graph;
-    return Warnings(values, own, options).all();
+    const CausalFitOptions settled = settled_options(options, fit.choices);
+    return Warnings(values, own, settled).all();
   });
 }
 

@@ -210,7 +210,8 @@ double EdgeConfidence::expected_false(double min_frequency, bool connections) co
 
 EdgeConfidence edge_confidence(const Tensor& table, const CausalFitOptions& fit,
                                const EdgeConfidenceOptions& options) {
-  return edge_confidence(table, causal_fit(table, fit).adjacency, fit, options);
+  const CausalFit found = causal_fit(table, fit);
+  return edge_confidence(table, found.adjacency, settled_options(fit, found.choices), options);
 }
 
 EdgeConfidence edge_confidence(const Tensor& table, const Tensor& graph,

@@ -9,6 +9,8 @@
 
 #include "causal/graph/edge_constraints.h"
 #include "causal/option_names.h"
+#include "causal/structure/fit_watch.h"
+#include "causal/structure/noise_input.h"
 #include "causal/tables/table_arguments.h"
 #include "causal/tensors.h"
 #include "support/require.h"
@@ -125,7 +127,9 @@ std::string fit_schema() {
 #undef NSIMPLEX_WRITE
   return schema.append("int seed, ")
       .append(kConstraintSchema)
-      .append(", int[] groups, Tensor? targets, bool soft, str[] kinds, str missing");
+      .append(
+          ", int[] groups, Tensor? targets, bool soft, str[] kinds, str missing, "
+          "bool orient_by_noise");
 }
 
 CausalFitOptions fit_options(const char* function, const FitArguments& given, int64_t rows) {
@@ -144,8 +148,18 @@ CausalFitOptions fit_options(const char* function, const FitArguments& given, in
       options.kinds.push_back(parse_name<ColumnKind>("kinds", kind));
     }
     options.missing = parse_name<MissingValues>("missing", given.missing);
+    options.orient_by_noise = given.orient_by_noise;
     return options;
   });
+}
+
+CausalFitOptions settled_options(CausalFitOptions options, const FitChoices& choices) {
+  if (options.estimator != StructureEstimator::automatic) return options;
+  options.estimator = StructureEstimator::order;
+  options.nonlinear = choices.nonlinear;
+  options.orient_by_noise = choices.orient_by_noise;
+  options.kinds = choices.kinds;
+  return options;
 }
 
 void check_estimator_options(const CausalFitOptions& options) {
@@ -162,26 +176,38 @@ void check_fit_options(const CausalFitOptions& options, int64_t rows, int64_t co
   NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_CHECK)
 #undef NSIMPLEX_CHECK
   check_estimator_options(options);
-  const bool linear_order = options.estimator == StructureEstimator::order && !options.nonlinear;
+  const bool linear_order = is_order(options.estimator) && !options.nonlinear;
   const auto need = [](bool holds, const std::string& what) {
     if (!holds) throw InputError(what);
   };
   const std::string got = std::string(", got ")
                               .append(name_of(options.estimator))
                               .append(options.nonlinear ? " with nonlinear" : "");
-  need(options.targets.empty() || linear_order,
-       "targets: expected estimator order without nonlinear, which has interventions" + got);
+  need(
+      options.targets.empty() || linear_order,
+      "targets: expected estimator auto or order without nonlinear, which has interventions" + got);
   need(!options.soft || !options.targets.empty(),
        "soft: expected targets, the interventions that are soft");
   need(options.kinds.empty() || linear_order,
-       "kinds: expected estimator order without nonlinear, which has suited regressions" + got);
+       "kinds: expected estimator auto or order without nonlinear, which has suited regressions" +
+           got);
   need(options.kinds.empty() || !options.soft, "soft: expected continuous columns alone");
   const bool gaps = options.missing == MissingValues::likelihood;
   need(gaps || options.missing == MissingValues::refuse,
        "missing: expected refuse or likelihood; other gaps are closed before a fit");
   need(!gaps || linear_order,
-       "missing: expected estimator order without nonlinear for likelihood" + got);
+       "missing: expected estimator auto or order without nonlinear for likelihood" + got);
   need(!gaps || options.kinds.empty(), "missing: expected continuous columns for likelihood");
+  if (options.orient_by_noise) {
+    const auto refused = refused_by_noise({.nonlinear = options.nonlinear,
+                                           .groups = !options.groups.empty(),
+                                           .targets = !options.targets.empty(),
+                                           .kinds = !options.kinds.empty(),
+                                           .likelihood = gaps});
+    need(!refused,
+         refused ? "orient_by_noise: expected " + refused->expected + ", got " + refused->argument
+                 : "");
+  }
   require(rows >= 2 && columns >= 2, "table: expected at least 2 rows and 2 columns, got ", rows,
           " x ", columns);
   require_room("table", {columns, columns});

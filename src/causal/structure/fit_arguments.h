@@ -3,7 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <nsimplex/causal_options.h>
+#include <nsimplex/causal.h>
 
 #include <cstdint>
 #include <string>
@@ -35,11 +35,13 @@ struct FitArguments {
   bool soft = false;
   std::vector<std::string> kinds;
   std::string_view missing;
+  bool orient_by_noise = false;
 
   static auto fields(auto& self) {
     return std::tuple_cat(NSIMPLEX_CAUSAL_FIT_OPTIONS(NSIMPLEX_TIE_OPTION) std::tie(
         self.seed, self.forbidden, self.required, self.tiers, self.exogenous, self.sinks,
-        self.paths, self.groups, self.targets, self.soft, self.kinds, self.missing));
+        self.paths, self.groups, self.targets, self.soft, self.kinds, self.missing,
+        self.orient_by_noise));
   }
 };
 
@@ -67,6 +69,10 @@ at::Tensor edge_table(const std::vector<CausalEdge>& edges);
 /// "[function] targets: ..".
 std::vector<std::vector<int64_t>> parse_targets(const char* function, const at::Tensor& pairs,
                                                 int64_t rows);
+
+/// The options of the estimator `order` that repeat what a fit with `options` assumed. Those of
+/// other estimators stay.
+CausalFitOptions settled_options(CausalFitOptions options, const FitChoices& choices);
 
 /// Refuses options that the estimator would not use. They need no table. Throws InputError
 /// "ARGUMENT: ..".

@@ -16,7 +16,7 @@ constexpr int64_t kAskedToEnd = 2, kNumbers = 4;
 }  // namespace
 
 bool keeps_graph(StructureEstimator estimator) {
-  return estimator == StructureEstimator::order || estimator == StructureEstimator::spectral;
+  return is_order(estimator) || estimator == StructureEstimator::spectral;
 }
 
 int64_t steps_of(const CausalFitOptions& options, int64_t rows) {

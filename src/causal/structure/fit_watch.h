@@ -11,6 +11,11 @@
 /// What a fit tells while it runs, and how it is asked to end.
 namespace nsimplex::causal {
 
+/// Whether the estimator searches an order of the columns.
+inline bool is_order(StructureEstimator estimator) {
+  return estimator == StructureEstimator::automatic || estimator == StructureEstimator::order;
+}
+
 /// Whether the estimator has a graph that an interruption keeps.
 bool keeps_graph(StructureEstimator estimator);
 

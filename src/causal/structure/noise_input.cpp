@@ -25,9 +25,6 @@ std::optional<RefusedArgument> refused_by_noise(const FitUses& uses) {
   if (uses.targets) return Refused{"rows without interventions", "targets", ""};
   if (uses.kinds) return Refused{"continuous columns", "kinds", ""};
   if (uses.likelihood) return Refused{"a table without gaps", "missing", "likelihood"};
-  if (uses.confidence) {
-    return Refused{"no samples, whose graphs noises do not turn", "confidence", ""};
-  }
   return std::nullopt;
 }
 

@@ -20,7 +20,6 @@ struct FitUses {
   bool nonlinear, groups, targets;
   bool kinds;       ///< of columns that are not continuous
   bool likelihood;  ///< MissingValues::likelihood
-  bool confidence;  ///< samples of the rows
 };
 
 /// An argument that is refused, as messages say it: "expected EXPECTED, got ARGUMENT VALUE".

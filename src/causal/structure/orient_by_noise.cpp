@@ -15,6 +15,7 @@
 #include "causal/structure/linear_model.h"
 #include "causal/structure/noise_directions.h"
 #include "causal/structure/noise_input.h"
+#include "causal/structure/told_directions.h"
 #include "causal/tables/column_error.h"
 #include "causal/tensors.h"
 #include "support/interruptible.h"
@@ -42,14 +43,12 @@ std::string edges_text(int64_t count) { return c10::str(count, count == 1 ? " ed
 NoiseDirections kept_if_independent(const Tensor& table, const Tensor& given, double level,
                                     causal::TurnedGraph found) {
   NoiseDirections result{causal::to_tensor(std::move(found.adjacency)),
-                         causal::edge_table(found.turned),
-                         found.gain,
-                         found.p_value,
-                         found.interrupted,
-                         ""};
+                         causal::edge_table(found.turned), found.gain, found.p_value,
+                         found.interrupted};
   const int64_t turned = result.turned.size(0);
   const std::string p_value = number_text("%.2g", found.p_value);
   if (found.gain <= 0) {
+    result.told = found.p_value < level && dependence_of(table, given).pairs.size(0) == 0;
     result.finding = found.p_value >= level
                          ? c10::str("noises turned no edge (p = ", p_value, " if all are Gaussian)")
                          : c10::str("noises are not Gaussian (p = ", p_value,
@@ -59,6 +58,7 @@ NoiseDirections kept_if_independent(const Tensor& table, const Tensor& given, do
                              after = dependence_of(table, result.adjacency);
     const int64_t dependent = after.pairs.size(0), had = before.pairs.size(0);
     if (2 * dependent <= had && after.total < before.total) {
+      result.told = true;
       result.finding = c10::str("noises are not Gaussian (p = ", p_value, ") and turned ",
                                 edges_text(turned), "; ", dependent,
                                 " pairs of noises depend on each other, and ", had, " did before");
@@ -66,8 +66,10 @@ NoiseDirections kept_if_independent(const Tensor& table, const Tensor& given, do
       result.finding =
           c10::str("noises turned no edge: they are not Gaussian (p = ", p_value, "), but with ",
                    edges_text(turned), " turned, ", dependent,
-                   " pairs of noises would depend on each other, and ", had,
-                   " do now, so effects may be curved or a common cause may be outside the table");
+                   " pairs of noises would depend on each other, and ", had, " do now");
+      if (had > 0) {
+        result.finding += ", so effects may be curved or a common cause may be outside the table";
+      }
       result.adjacency = given.clone();
       result.turned = result.turned.narrow(0, 0, 0);
       result.gain = 0;
@@ -97,31 +99,33 @@ EdgeConstraints with_kept_paths(EdgeConstraints constraints, const causal::Matri
 
 }  // namespace
 
+NoiseDirections causal::directions_by_noise(const at::Tensor& table, const at::Tensor& graph,
+                                            const NoiseDirectionsOptions& options) {
+  const TableView values = view_matrix(table), edges = view_matrix(graph);
+  if (!options.constraints.paths.empty()) {
+    check_noise_arguments(values, edges, options.level);
+    const AllowedEdges checked(options.constraints, values.cols());
+  }
+  const EdgeConstraints constraints = with_kept_paths(options.constraints, edges);
+  TurnedGraph found = turned_by_noise(values, edges, options.level, constraints, [&] {
+    if (options.checkpoint) options.checkpoint();
+    return !(options.stop && options.stop());
+  });
+  return kept_if_independent(table, graph, options.level, std::move(found));
+}
+
 NoiseDirections orient_by_noise(const at::Tensor& table, const at::Tensor& graph,
                                 const NoiseDirectionsOptions& options) {
   const at::Tensor values = causal::checked_matrix("[orient_by_noise] table", table);
   const at::Tensor edges = causal::checked_matrix("[orient_by_noise] graph", graph);
-  return as_function("orient_by_noise", [&]() -> NoiseDirections {
-    if (!options.constraints.paths.empty()) {
-      causal::check_noise_arguments(causal::view_matrix(values), causal::view_matrix(edges),
-                                    options.level);
-      const causal::AllowedEdges checked(options.constraints, values.size(1));
-    }
-    const EdgeConstraints constraints =
-        with_kept_paths(options.constraints, causal::view_matrix(edges));
-    causal::TurnedGraph found = causal::turned_by_noise(
-        causal::view_matrix(values), causal::view_matrix(edges), options.level, constraints, [&] {
-          if (options.checkpoint) options.checkpoint();
-          return !(options.stop && options.stop());
-        });
-    return kept_if_independent(values, edges, options.level, std::move(found));
-  });
+  return as_function("orient_by_noise",
+                     [&] { return causal::directions_by_noise(values, edges, options); });
 }
 
 namespace causal {
 namespace {
 
-std::tuple<at::Tensor, at::Tensor, double, double, std::string> oriented(
+std::tuple<at::Tensor, at::Tensor, double, double, std::string, bool> oriented(
     const at::Tensor& table, const at::Tensor& graph, double level, const at::Tensor& forbidden,
     const at::Tensor& required, at::IntArrayRef tiers, at::IntArrayRef exogenous,
     at::IntArrayRef sinks, const at::Tensor& paths) {
@@ -132,14 +136,13 @@ std::tuple<at::Tensor, at::Tensor, double, double, std::string> oriented(
                        .constraints = parse_constraints("orient_by_noise", forbidden, required,
                                                         tiers, exogenous, sinks, paths),
                        .checkpoint = [&] { interruptible.check(); }});
-  return {found.adjacency, found.turned, found.gain, found.p_value, found.finding};
+  return {found.adjacency, found.turned, found.gain, found.p_value, found.finding, found.told};
 }
 
 // What is expected in place of which argument and value; empty if nothing is refused.
 std::tuple<std::string, std::string, std::string> refused(bool nonlinear, bool groups, bool targets,
-                                                          bool kinds, bool likelihood,
-                                                          bool confidence) {
-  const auto found = refused_by_noise({nonlinear, groups, targets, kinds, likelihood, confidence});
+                                                          bool kinds, bool likelihood) {
+  const auto found = refused_by_noise({nonlinear, groups, targets, kinds, likelihood});
   if (!found) return {};
   return {found->expected, found->argument, found->value};
 }
@@ -148,11 +151,11 @@ TORCH_LIBRARY_FRAGMENT(nsimplex, m) {
   const std::string schema =
       std::string("causal_orient_by_noise(Tensor table, Tensor graph, float level, ")
           .append(kConstraintSchema)
-          .append(") -> (Tensor, Tensor, float, float, str)");
+          .append(") -> (Tensor, Tensor, float, float, str, bool)");
   m.def(schema.c_str(), TORCH_FN(oriented));
   m.def(
       "causal_refused_by_noise(bool nonlinear, bool groups, bool targets, bool kinds, bool "
-      "likelihood, bool confidence) -> (str, str, str)",
+      "likelihood) -> (str, str, str)",
       TORCH_FN(refused));
 }
 

@@ -35,4 +35,8 @@ at::Tensor told_graph(const CausalFit& fit, const CausalFitOptions& options, boo
 /// variances have the deviation sqrt(2 / n), and their range is at most five times that.
 bool has_one_variance(const at::Tensor& table);
 
+/// orient_by_noise() with errors that are InputError "ARGUMENT: ..".
+NoiseDirections directions_by_noise(const at::Tensor& table, const at::Tensor& graph,
+                                    const NoiseDirectionsOptions& options);
+
 }  // namespace nsimplex::causal

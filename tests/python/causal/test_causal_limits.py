@@ -252,7 +252,7 @@ def test_units_far_from_one_change_nothing_but_units(exponent, standardise):
     shift = 0.0 if standardise else units
     assert len(graph.edges()) > 0 and math.isfinite(graph.edges()[0].low)
     for one, other in zip(graph.edges(), large.edges(), strict=True):
-        assert one[:2] == other[:2] and one[2:] == pytest.approx(other[2:])
+        assert one[:2] == other[:2] and one[2:] == pytest.approx(other[2:], nan_ok=True)
     assert large.score(table * scale) == pytest.approx(graph.score(table) - 6 * units)
     limits, known = large.limits(table * scale), graph.limits(table)
     assert limits.bic == pytest.approx(known.bic + 2 * table.numel() * shift)
@@ -268,4 +268,6 @@ def test_one_column_of_large_units_is_standardised():
     assert other.adjacency_.equal(graph.adjacency_)
     expected = graph.score(table) - 530 * math.log(2)  # a density in the columns' units
     assert other.score(large) == pytest.approx(expected)
-    assert other.edges() == graph.edges() and math.isfinite(graph.edges()[0].low)
+    assert len(graph.edges()) > 0 and math.isfinite(graph.edges()[0].low)
+    for one, same in zip(graph.edges(), other.edges(), strict=True):
+        assert one[:2] == same[:2] and one[2:] == pytest.approx(same[2:], nan_ok=True)

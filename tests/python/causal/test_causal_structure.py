@@ -79,7 +79,7 @@ def test_ends_by_an_interrupt():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"estimator": "best"}, r'estimator: expected one of "order", .*"spectral", got "best"'),
+        ({"estimator": "best"}, r'estimator: expected one of "auto", .*"spectral", got "best"'),
         (
             {"sparsity": float("nan"), "estimator": "logdet"},
             "sparsity: expected a finite number of at least 0, got nan",

@@ -59,7 +59,6 @@ SORTED = SORTED[SORTED[:, 2].argsort()]
         (with_columns(*(1.0 * (classes() == k) for k in range(3))), "x5 = 1 - x3 - x4: "),
         (chain()[:, :2], "Variances alone tell the direction of the edges"),
         (with_columns(torch.arange(300.0).double()[torch.randperm(300)]), "x3 numbers the rows"),
-        (with_columns(1.0 * classes()), "kinds make them binary, counts or categories: x3 (3 v"),
     ],
 )
 def test_says_what_the_table_has(table, says):
@@ -67,6 +66,14 @@ def test_says_what_the_table_has(table, says):
     assert any(sentence.startswith(f"[causal_fit] table: {says}") for sentence in said) or any(
         says in sentence for sentence in said
     ), said
+
+
+def test_columns_of_few_values_are_named_unless_they_have_kinds():
+    table = with_columns(1.0 * classes())
+    words = "kinds make them binary, counts or categories: x3 (3 values)"
+    assert any(words in said for said in said_of(table, estimator="order"))
+    assert not any(words in said for said in said_of(table))
+    assert causal.causal_fit(table).choices.findings == ["x3 is a category, by the values"]
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ ON_THE_HOST = {
     "causal_pipeline_read": None,
     "causal_pipeline_write": None,
     "causal_read_columns": None,  # of a file
-    "causal_refused_by_noise": plain(False, False, True, False, False, False),
+    "causal_refused_by_noise": plain(False, False, True, False, False),
     "causal_ranking": plain(draw(4, 2), TRUTH),
     "causal_sample_model": plain(
         TRUTH.double(), draw(4).double(), draw(4).double().square(), 5, [0], [1.0], 1

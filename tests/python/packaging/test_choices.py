@@ -209,6 +209,7 @@ TEXTS = {
     "Tokenizer.encode": "text",
     "Traffic": "operator",
     "TupleView": "name",
+    "causal_effect": "cause effect",
     "check_features": "name",
     "from_dgl": "node_features edge_features target",
     "from_networkx": "target",

@@ -169,3 +169,11 @@ def test_certainty_is_told_in_sentences(tmp_path):
     assert "<li>BIC of the linear Gaussian model: 12.5.</li>" in page
     assert "<li>3 of 40 rows repeat earlier ones.</li>" in page
     assert "&lt;b&gt;" in page
+
+
+def test_effects_are_a_table_of_intervals(tmp_path):
+    figures = {"effect": 1.5, "low": 1.0, "high": 2.0, "least": 1.5, "most": 1.75}
+    row = {"kind": "effect", "cause": "<b>", "affected": "growth", **figures}
+    page = page_of(tmp_path, {"kind": "effects", "effects": 1}, row)
+    assert "Total effects" in page and "&lt;b&gt; → growth" in page and "<b> →" not in page
+    assert "1.0000 to 2.0000" in page and "1.5000 to 1.7500" in page
