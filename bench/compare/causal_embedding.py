@@ -65,7 +65,7 @@ def random_graph(nodes: int, per_node: float, seed: int) -> Tensor:
 def learned(table: Tensor, standardise: bool = False) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", causal.FewRowsWarning)
-        return causal.causal_fit(table, standardise=standardise).adjacency
+        return causal.causal_fit(table, estimator="order", standardise=standardise).adjacency
 
 
 def random(options: argparse.Namespace) -> Iterator[Row]:

@@ -85,6 +85,7 @@ def reliability(
         scale = table.std(0, correction=0)
         found = causal.edge_confidence(
             table,
+            estimator="order",
             replicates=options.replicates,
             resampling=options.resampling,
             standardise=True,

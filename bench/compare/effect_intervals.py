@@ -62,8 +62,10 @@ def counted(noise: str, kind: str, tables: int) -> dict:
 def learned(table: torch.Tensor, kind: str) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """The graph with open directions, and those of samples."""
     if kind == "learned":
-        return opened(table, causal.causal_fit(table, standardise=True).adjacency), []
-    sure = causal.edge_confidence(table, standardise=True, replicates=SAMPLES)
+        return opened(
+            table, causal.causal_fit(table, estimator="order", standardise=True).adjacency
+        ), []
+    sure = causal.edge_confidence(table, estimator="order", standardise=True, replicates=SAMPLES)
     samples = []
     for pairs in sure.graphs:
         edges = torch.zeros_like(sure.adjacency)

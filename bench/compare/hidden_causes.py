@@ -42,7 +42,11 @@ def counted(noise: str, rows: int, kind: str, seeds: int) -> dict:
             kept = [column for column in range(12) if column != root]
             effects = {kept.index(effect) for effect in edges[root].nonzero().flatten().tolist()}
             table = table[:, kept]
-        graph = edges.double() if kind == "true" else causal.causal_fit(table).adjacency
+        graph = (
+            edges.double()
+            if kind == "true"
+            else causal.causal_fit(table, estimator="order").adjacency
+        )
         found = causal.causal_limits(table, graph).dependent
         tables += 1
         findings += bool(found)

@@ -50,7 +50,7 @@ KEYS = ("columns", "rows", "graph", "noise", "seed", "method")
 
 
 def oriented(table: Tensor) -> Answer:
-    found = causal.causal_fit(table)
+    found = causal.causal_fit(table, estimator="order")
     graph = causal.orient_by_noise(table, found.adjacency).adjacency
     return Answer(graph, graph)
 

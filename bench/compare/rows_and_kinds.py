@@ -93,7 +93,9 @@ def linear(weights, rng, rows: int, targets=None, soft: bool = False) -> np.ndar
 
 
 def fitted(table: np.ndarray, **options) -> np.ndarray:
-    return causal.causal_fit(table, standardise=True, **options).adjacency.numpy()
+    return causal.causal_fit(
+        table, estimator="order", standardise=True, **options
+    ).adjacency.numpy()
 
 
 def gies(table: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "causal/effects/total_effects.h"
 #include "causal/graph/acyclic.h"
@@ -50,7 +51,7 @@ TestedGraph tested_graph(const Covariance& covariance, const Matrix& graph) {
 std::vector<double> holm_adjusted(std::span<const TestedPair> tests) {
   std::vector<size_t> order(tests.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t test) { return tests[test].p_value; });
+  std::ranges::sort(order, {}, [&](size_t test) { return std::pair(tests[test].p_value, test); });
   std::vector<double> adjusted(tests.size());
   double largest = 0;
   for (size_t place = 0; place < order.size(); ++place) {

@@ -67,15 +67,15 @@ class ContinuousFit {
                                        view_matrix(found.adjacency));
     if (p >= kCurvatureLevel) {
       found.choices.findings.push_back(
-          number_text("effects are lines: no curve explains a column better (p = %.2g)", p));
+          "effects are lines: no curve explains a column better (p = " + number_text("%.2g)", p));
       return found;
     }
     CausalFitOptions curved = options_;
     curved.nonlinear = true;
     CausalFit other = fit_(curved);
     if (other.interrupted) return found;
-    other.choices.findings.push_back(
-        number_text("effects are curves: lines explain columns worse (p = %.2g)", p));
+    other.choices.findings.push_back("effects are curves: lines explain columns worse (p = " +
+                                     number_text("%.2g)", p));
     return other;
   }
 

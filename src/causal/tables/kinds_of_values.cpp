@@ -42,6 +42,7 @@ ColumnKind kind_of(const Vector& column) {
 std::vector<ColumnKind> kinds_of_values(TableView table) {
   if (table.rows() < kLeastRows) return {};
   std::vector<ColumnKind> kinds;
+  kinds.reserve(static_cast<size_t>(table.cols()));
   for (int64_t column = 0; column < table.cols(); ++column) {
     kinds.push_back(kind_of(table.col(column)));
   }
