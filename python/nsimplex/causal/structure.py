@@ -325,6 +325,7 @@ def fit_quietly(
 def _fit_of(answer: Sequence[Any], interrupted: bool) -> CausalFit:
     adjacency, weights, scores, removed, model, cpdag, turned, *rest, seconds = answer
     gain, p_value, finding, told, *chosen = rest
+    turned = getattr(turned, "full_tensor", lambda: turned)()  # of a table that is a DTensor
     pairs = [(cause, effect) for cause, effect in turned.tolist()]
     directions = NoiseDirections(adjacency, pairs, gain, p_value, finding, told)
     return CausalFit(

@@ -24,6 +24,8 @@ COMMANDS = {
     "analyze model": "MODEL",
     "bench attention": "--seq 256 --repeats 2000",
     "bench sparse": "--repeats 2000",
+    "causal check": "TABLE --graph EDGES --permutations 100000",
+    "causal effect": "TABLE --graph EDGES --effect c",
     "causal task classify": "TABLE --labels LABELS",
     "causal task cluster": "TABLE --labels LABELS",
     "causal embed": "EDGES --steps 200000",
@@ -246,6 +248,7 @@ _WHOLE = {
     ".tsv": lambda path: _whole_table(path, "\t"),
     ".graphml": lambda path: xml.parse(path),
     ".dot": lambda path: _ends(path, "}\n"),
+    ".gml": lambda path: _ends(path, "]\n"),
     ".html": lambda path: _ends(path, "</html>\n"),
     ".npy": lambda path: _whole_array(path),
 }
