@@ -83,6 +83,8 @@ void refuse_foreign(const OperatorHandle& op, const Stack& stack) {
 // What reading the numbers would crash at, or copying them exhaust.
 void refuse_unreadable(const OperatorHandle& op, const Stack& stack) {
   for_each_argument(op, stack, [&](size_t i, std::optional<size_t> entry, const Tensor& tensor) {
+    // The dispatcher does not see those of an optional list.
+    if (is_foreign(tensor)) refuse_one(op, place_of(op, i, entry), tensor);
     if (!has_memory(tensor)) return;
     TORCH_CHECK_VALUE(is_addressable(tensor), place_of(op, i, entry),
                       ": expected tensors of at most 2^40 numbers, got shape ", tensor.sizes());

@@ -242,3 +242,13 @@ def test_operators_speak_for_themselves(name):
 @pytest.mark.parametrize("name", sorted(operator_mutations.CALLED))
 def test_operators_always_speak_for_themselves(name):
     assert_own_words(cases(name))
+
+
+@pytest.mark.parametrize("option", ["key_masks", "pair_masks"])
+@pytest.mark.parametrize("make", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_lists_that_may_be_absent_are_looked_into(option, make):
+    """The dispatcher does not choose a kernel by the tensors of an optional list."""
+    x = torch.randn(1, 1, 4, 4)
+    masks = [make(torch.ones(4, 4)), torch.ones(4, 4)]
+    with pytest.raises(ValueError, match=rf"^\[attention\] {option}\[0\]: expected a dense tensor"):
+        torch.ops.nsimplex.attention(x, [x, x], [x, x], **{option: masks})
